@@ -97,6 +97,8 @@ var may = map[string][]string{
 	"store/space": {"internal/fault"},
 	// quotas checks writes of all stores.
 	"store/quotas": {"internal/clock", "internal/fault", "internal/ident", "internal/quota"},
+	// engine is the port between stores and database.
+	"store/engine": {"internal/fault", "store/space"},
 	// sqlite manages files and transactions and does not depend on the contents of tables.
 	"store/sqlite": {"internal/fault", "migrations", "store/space"},
 	// replica stores the records of all portals and does not depend on agents of the directory.

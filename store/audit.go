@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Decisions implements federation.PeerStore. It reads only entries about the federation from the
@@ -22,7 +22,7 @@ func (d *Peers) Decisions(ctx context.Context, before int64, limit int) ([]feder
 		FROM audit LEFT JOIN accounts ON accounts.id = audit.actor_id
 		WHERE audit.act >= 'peer' AND audit.act < 'peert' AND (?1 = 0 OR audit.id < ?1) ORDER BY audit.id DESC LIMIT ?2`, before, limit)
 	if err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]federation.Entry, len(rows))
 	for i, r := range rows {

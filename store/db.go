@@ -124,7 +124,7 @@ func refuseRemains(dir string) error {
 
 func newDB(f *sqlite.DB, limits quota.Limits, disk *space.Space) *DB {
 	bounds := quotas.New(f, limits, disk)
-	hook, word, file := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, bounds, disk)
+	hook, word, file := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, filepath.Dir(f.Path()), bounds, disk)
 	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
 	chat := chats.New(f, hook, word, bounds)
 	return &DB{

@@ -6,8 +6,8 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // accountRow names rows that belong to one account by a column with its id.
@@ -31,7 +31,7 @@ func (d *DB) ListRooms(ctx context.Context, personID string, limit int) ([]strin
 	var ids []string
 	err := d.List(ctx, &ids, `SELECT conversation_id FROM members WHERE member_id = ? AND kind = 'person' AND left_at = 0
 		ORDER BY conversation_id LIMIT ?`, personID, limit)
-	return ids, sqlite.MapError(err)
+	return ids, engine.MapError(err)
 }
 
 // EraseAccount deletes the rows of an account, and adds the decision of by to the operators' log.
@@ -39,7 +39,7 @@ func (d *DB) ListRooms(ctx context.Context, personID string, limit int) ([]strin
 // password, address and rights, because transcripts name it and its name is never given to another.
 func (d *DB) EraseAccount(ctx context.Context, id string, by ident.Actor) error {
 	now := clock.Milli(clock.Now())
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.Write(ctx, func(t engine.Tx) error {
 		var name string
 		if err := t.Get(&name, `SELECT name FROM accounts WHERE id = ?`, id); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/store/agents"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Pictures that no version of an agent has are forgotten after a day, by and
@@ -50,7 +50,7 @@ func TestPutIcon_ForgetsUnused(t *testing.T) {
 	if !there(unused, "unused") {
 		t.Fatal("forgotten at once")
 	}
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := d.Write(t.Context(), func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE icons SET created_at = ?`, clock.Milli(clock.Now().Add(-25*time.Hour)))
 		return err
 	}); err != nil {

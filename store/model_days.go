@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 const (
@@ -22,7 +22,7 @@ func (d *DB) Spent(ctx context.Context, day string) (map[string]int64, error) {
 		Tokens int64  `db:"tokens"`
 	}
 	if err := d.List(ctx, &rows, `SELECT who, tokens FROM model_days WHERE day = ?`, day); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make(map[string]int64, len(rows))
 	for _, r := range rows {
@@ -39,7 +39,7 @@ func (d *DB) Add(ctx context.Context, day, who string, tokens int64) error {
 		return fault.New(fault.Invalid, "These are no tokens of a day.")
 	}
 	oldest := at.AddDate(0, 0, -modelDays).Format(time.DateOnly)
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`INSERT INTO model_days (day, who, tokens) VALUES (?, ?, ?)
 			ON CONFLICT (day, who) DO UPDATE SET tokens = MIN(tokens + excluded.tokens, ?)`, day, who,
 			min(tokens, maxTokens), maxTokens); err != nil {

@@ -7,13 +7,13 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation/guard"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // KeepNonces implements guard.NonceStore. It also deletes nonces that are no longer needed.
 func (d *Peers) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
 	over := clock.Milli(clock.Now().Add(-guard.NoncesKept))
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`DELETE FROM peer_nonces WHERE until <= ?`, over); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ var running [16]byte
 // LoadNonces implements guard.NonceStore. It marks the portal as running, so that clean is false after a
 // crash.
 func (d *Peers) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error) {
-	err = d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err = d.db.Write(ctx, func(t engine.Tx) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM peer_nonces WHERE nonce = ?`, running[:]); err != nil {
 			return err
@@ -48,30 +48,30 @@ func (d *Peers) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until
 	}
 	stmt, err := d.db.Statement(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`)
 	if err != nil {
-		return false, sqlite.MapError(err)
+		return false, engine.MapError(err)
 	}
 	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now().Add(-guard.NoncesKept)))
 	if err != nil {
-		return false, sqlite.MapError(err)
+		return false, engine.MapError(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var nonce []byte
 		var until int64
 		if err := rows.Scan(&nonce, &until); err != nil {
-			return false, sqlite.MapError(err)
+			return false, engine.MapError(err)
 		}
 		if n := [16]byte(nonce); n != running {
 			yield(n, clock.FromMilli(until))
 		}
 	}
-	return clean, sqlite.MapError(rows.Err())
+	return clean, engine.MapError(rows.Err())
 }
 
 // EndNonces implements guard.NonceStore. It removes the mark of a running portal; call it after the last
 // KeepNonces.
 func (d *Peers) EndNonces(ctx context.Context) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`DELETE FROM peer_nonces WHERE nonce = ?`, running[:])
 		return err
 	})

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"agentsite/internal/record"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // keptCards is how many of the portal's own cards are kept for each network; older ones are deleted.
@@ -24,13 +24,13 @@ func (d *Peers) LastCard(ctx context.Context, network string) (record.Version, [
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Version{}, nil, nil
 	}
-	return record.Version{Epoch: r.Epoch, Seq: r.Seq}, r.Wire, sqlite.MapError(err)
+	return record.Version{Epoch: r.Epoch, Seq: r.Seq}, r.Wire, engine.MapError(err)
 }
 
 // KeepCard implements federation.Cards. A version that is stored already is a Conflict fault, so that no
 // version is signed twice.
 func (d *Peers) KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`INSERT INTO own_cards (network, epoch, seq, wire) VALUES (?, ?, ?, ?)`, network, v.Epoch,
 			v.Seq, wire); err != nil {
 			return err

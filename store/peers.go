@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
@@ -32,7 +33,7 @@ const (
 func (d *Peers) Peers(ctx context.Context) ([]federation.Facts, error) {
 	var rows []string
 	if err := d.db.List(ctx, &rows, `SELECT facts FROM peers ORDER BY key LIMIT ?`, maxPeerRows); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]federation.Facts, len(rows))
 	for i, s := range rows {
@@ -46,7 +47,7 @@ func (d *Peers) Peers(ctx context.Context) ([]federation.Facts, error) {
 // SavePeers implements federation.PeerStore, in one transaction.
 func (d *Peers) SavePeers(ctx context.Context, save []federation.Facts, forget []string,
 	changes []federation.Change) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		for _, key := range forget {
 			if err := deletePeer(t, key); err != nil {
 				return err
@@ -70,7 +71,7 @@ func (d *Peers) SavePeers(ctx context.Context, save []federation.Facts, forget [
 	})
 }
 
-func savePeer(t *sqlite.Tx, f *federation.Facts) error {
+func savePeer(t engine.Tx, f *federation.Facts) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func savePeer(t *sqlite.Tx, f *federation.Facts) error {
 	return err
 }
 
-func deletePeer(t *sqlite.Tx, key string) error {
+func deletePeer(t engine.Tx, key string) error {
 	if _, err := t.Exec(`DELETE FROM peers WHERE key = ?`, key); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (d *Peers) PeerChanges(ctx context.Context, key string, limit int) ([]feder
 		At     int64  `db:"at"`
 	}
 	if err := d.db.List(ctx, &rows, `SELECT state, reason, at FROM peer_changes WHERE peer = ? ORDER BY id DESC LIMIT ?`, key, limit); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]federation.Change, len(rows))
 	for i, r := range rows {
@@ -116,7 +117,7 @@ func (d *Peers) PeerPolicy(ctx context.Context) (federation.Policy, bool, error)
 		return p, false, nil
 	}
 	if err != nil {
-		return p, false, sqlite.MapError(err)
+		return p, false, engine.MapError(err)
 	}
 	if err := json.Unmarshal([]byte(s), &p); err != nil {
 		return p, false, fmt.Errorf("read the policy: %w", err)
@@ -127,7 +128,7 @@ func (d *Peers) PeerPolicy(ctx context.Context) (federation.Policy, bool, error)
 // DecidePeers implements federation.PeerStore: the decision, its effects and its log entry are stored in
 // one transaction.
 func (d *Peers) DecidePeers(ctx context.Context, in federation.Decided) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if in.Forget != "" {
 			if err := deletePeer(t, in.Forget); err != nil {
 				return err

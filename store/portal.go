@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/store/engine"
 	"agentsite/store/space"
-	"agentsite/store/sqlite"
 )
 
 // ClaimPortal binds the database to the portal with that public key; a database of another key is
 // refused. It stores url if that is not empty, and returns the URL that is stored then.
 func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (string, error) {
 	var out string
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.Write(ctx, func(t engine.Tx) error {
 		var r struct {
 			Key []byte `db:"public_key"`
 			URL string `db:"url"`
@@ -62,7 +62,7 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 	} {
 		var n int64
 		if err := d.Get(ctx, &n, query); err != nil {
-			return nil, sqlite.MapError(err)
+			return nil, engine.MapError(err)
 		}
 		out[name] = n
 	}
@@ -111,7 +111,7 @@ func (d *DB) tryWrite(ctx context.Context) error {
 	if err := d.Get(ctx, &one, `SELECT 1`); err != nil {
 		return err
 	}
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE portal SET created_at = created_at WHERE id = 1`)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // The entries of the index that a search reads are those of the member's own rooms, however many other
@@ -36,7 +36,7 @@ func TestSearchMessages_CostsWhatTheMemberHas(t *testing.T) {
 		}
 		return ids
 	}
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := d.Write(t.Context(), func(t engine.Tx) error {
 		_, err := t.Exec(`CREATE VIRTUAL TABLE terms USING fts5vocab (said_words, row)`)
 		return err
 	}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"agentsite/internal/testing/filetest"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/store/agents"
+	"agentsite/store/engine"
 	"agentsite/store/replica"
 	"agentsite/store/rows"
 	"agentsite/store/sqlite"
@@ -246,7 +247,7 @@ func TestDamagedRows_HideNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := d.Write(t.Context(), func(t engine.Tx) error {
 		if _, err := t.Exec(`UPDATE agents SET spec = '{' WHERE id = 'g1'`); err != nil {
 			return err
 		}
@@ -279,7 +280,7 @@ func TestQueue_LeavesTheEndedAlone(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, t.TempDir())
 	seed(t, d)
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := d.Write(t.Context(), func(t engine.Tx) error {
 		for _, id := range []string{"t1", "t9"} {
 			if _, err := t.Exec(`INSERT INTO outbox (topic, ref, created_at) VALUES ('task', ?, 0)`, id); err != nil {
 				return err
@@ -357,13 +358,13 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	seed(t, d)
 	seedRooms(t, d)
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := d.Write(t.Context(), func(t engine.Tx) error {
 		_, err := tasks.ClaimFirstAsk(t, chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := d.Write(t.Context(), func(t engine.Tx) error {
 		for _, q := range []string{`INSERT INTO room_invitations (conversation_id, person_id, inviter_id, handle, inviter_handle, created_at) VALUES ('c1', 'p2', 'p1', 'bob', 'ada', 1)`,
 			`INSERT INTO invitation_days VALUES ('p1', 1, 1)`, `INSERT INTO accepted_inviters VALUES ('p2', 'p1', 1)`,
 			`INSERT INTO blocks VALUES ('p2', 'p3', 'eve', 1)`} {
@@ -415,7 +416,7 @@ func TestVerify_SeesTheWAL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := openTest(t, dir)
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error { return rows.TakeName(t, "ada", "agent", "x", 1) }); err != nil {
+	if err := d.Write(t.Context(), func(t engine.Tx) error { return rows.TakeName(t, "ada", "agent", "x", 1) }); err != nil {
 		t.Fatal(err)
 	}
 	copied := crashCopy(t, dir)

@@ -14,24 +14,24 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/store/agents"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Accounts stores accounts and their credentials. It implements account.Store.
 type Accounts struct {
-	db          *sqlite.DB
+	db          engine.DB
 	agents      *agents.Agents
 	quotas      *quotas.Quotas
-	credentials *sqlite.Cache[credentialRow] // keyed by the credential's hash
+	credentials *engine.Cache[credentialRow] // keyed by the credential's hash
 	touches     touches
 }
 
 var _ account.Store = (*Accounts)(nil)
 
-func New(db *sqlite.DB, agents *agents.Agents, quotas *quotas.Quotas) *Accounts {
-	return &Accounts{db: db, agents: agents, quotas: quotas, credentials: sqlite.NewCache[credentialRow](0)}
+func New(db engine.DB, agents *agents.Agents, quotas *quotas.Quotas) *Accounts {
+	return &Accounts{db: db, agents: agents, quotas: quotas, credentials: engine.NewCache[credentialRow](0)}
 }
 
 type accountRow struct {
@@ -54,7 +54,7 @@ const accountColumns = "id, name, password_hash, email, operator, disabled_at, c
 // CreateAccount implements account.Accounts. A credential that cannot be used up is a NotFound fault.
 func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend string,
 	kinds ...account.CredentialKind) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if spend != "" {
 			if err := d.spendCredential(t, spend, "", kinds...); err != nil {
 				return err
@@ -72,7 +72,7 @@ func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend s
 
 // spendCredential deletes a credential that may be used once. An unknown, used or expired one, or one of
 // another account or kind, is a NotFound fault.
-func (d *Accounts) spendCredential(t *sqlite.Tx, hash, accountID string, kinds ...account.CredentialKind) error {
+func (d *Accounts) spendCredential(t engine.Tx, hash, accountID string, kinds ...account.CredentialKind) error {
 	var kind string
 	err := t.Get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
 		hash, clock.Milli(clock.Now()), accountID)
@@ -88,21 +88,21 @@ func (d *Accounts) spendCredential(t *sqlite.Tx, hash, accountID string, kinds .
 }
 
 // InvalidateCredentials drops the cached credentials, for a transaction that deletes some.
-func (d *Accounts) InvalidateCredentials(t *sqlite.Tx) { d.credentials.Invalidate(t) }
+func (d *Accounts) InvalidateCredentials(t engine.Tx) { d.credentials.Invalidate(t) }
 
 // AccountByName implements account.Accounts. It also finds disabled accounts, but none that was removed:
 // those have no password hash.
 func (d *Accounts) AccountByName(ctx context.Context, name string) (account.Account, error) {
 	var r accountRow
 	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ? AND password_hash <> ''`, name)
-	return r.account(), sqlite.MapError(err)
+	return r.account(), engine.MapError(err)
 }
 
 // AccountByID implements account.Accounts. It also finds disabled accounts.
 func (d *Accounts) AccountByID(ctx context.Context, id string) (account.Account, error) {
 	var r accountRow
 	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
-	return r.account(), sqlite.MapError(err)
+	return r.account(), engine.MapError(err)
 }
 
 // ListAccounts implements account.Accounts. Disabled accounts are included, removed ones are not.
@@ -114,12 +114,12 @@ func (d *Accounts) ListAccounts(ctx context.Context, after string, limit int) ([
 	for i, r := range rows {
 		out[i] = r.account()
 	}
-	return out, sqlite.MapError(err)
+	return out, engine.MapError(err)
 }
 
 // SetDisabled implements account.Accounts. It adds the decision of by to the operators' log.
 func (d *Accounts) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		d.credentials.Invalidate(t)
 		d.agents.AgentsChanged(t) // Agents of disabled accounts are hidden.
 		if _, err := t.Exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
@@ -140,12 +140,12 @@ func (d *Accounts) SetDisabled(ctx context.Context, id string, at time.Time, by 
 func (d *Accounts) CountOperators(ctx context.Context) (int, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
-	return n, sqlite.MapError(err)
+	return n, engine.MapError(err)
 }
 
 // SetPassword implements account.Passwords. It also deletes all reset links of the account.
 func (d *Accounts) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		d.credentials.Invalidate(t)
 		if spend != "" {
 			if err := d.spendCredential(t, spend, id, account.ResetCredential); err != nil {
@@ -163,7 +163,7 @@ func (d *Accounts) SetPassword(ctx context.Context, id, hash, keep, spend string
 
 // SetEmail implements account.Emails. "" removes the address.
 func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE accounts SET email = ? WHERE id = ?`, email, id)
 		return err
 	})
@@ -171,10 +171,10 @@ func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
 
 // AddCredential implements account.Credentials. Only the hash of the secret is stored.
 func (d *Accounts) AddCredential(ctx context.Context, c account.Credential) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error { return d.insertCredential(t, c) })
+	return d.db.Write(ctx, func(t engine.Tx) error { return d.insertCredential(t, c) })
 }
 
-func (d *Accounts) insertCredential(t *sqlite.Tx, c account.Credential) error {
+func (d *Accounts) insertCredential(t engine.Tx, c account.Credential) error {
 	switch c.Kind {
 	case account.TokenCredential:
 		if err := d.quotas.CheckRoom(t, string(ident.Person), c.AccountID, int64(len(c.Label))+quotas.RowBytes); err != nil {
@@ -197,7 +197,7 @@ func (d *Accounts) insertCredential(t *sqlite.Tx, c account.Credential) error {
 
 // AddToken implements account.Credentials.
 func (d *Accounts) AddToken(ctx context.Context, c account.Credential, maker string, most int) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if maker != "" {
 			var made credentialRow
 			err := t.Get(&made, `SELECT kind, expires_at FROM credentials WHERE id = ? AND account_id = ?`, maker, c.AccountID)
@@ -231,7 +231,7 @@ func (d *Accounts) AddToken(ctx context.Context, c account.Credential, maker str
 // sign-ins keep the bound.
 func (d *Accounts) AddSession(ctx context.Context, c account.Credential, most int) ([]string, error) {
 	var ended []string
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		ended = nil
 		if err := d.insertCredential(t, c); err != nil {
 			return err
@@ -325,11 +325,11 @@ func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.C
 		FROM credentials c LEFT JOIN accounts a ON a.id = c.account_id
 		WHERE c.hash = ? AND c.expires_at > ?`, hash, after)
 	if err != nil {
-		return account.Credential{}, account.Account{}, sqlite.MapError(err)
+		return account.Credential{}, account.Account{}, engine.MapError(err)
 	}
 	d.credentials.Put(hash, r, generation)
 	if r = r.with(use, touched); r.ExpiresAt <= now {
-		return account.Credential{}, account.Account{}, sqlite.MapError(sql.ErrNoRows)
+		return account.Credential{}, account.Account{}, engine.MapError(sql.ErrNoRows)
 	}
 	return r.credential(), r.owner(), nil
 }
@@ -348,14 +348,14 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string,
 			out = append(out, r.credential())
 		}
 	}
-	return out, sqlite.MapError(err)
+	return out, engine.MapError(err)
 }
 
 // DeleteCredentials implements account.Credentials. It also deletes expired credentials of all accounts.
 func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string,
 	error) {
 	var gone []string
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		gone = nil
 		d.credentials.Invalidate(t)
 		if err := t.List(&gone, `WITH RECURSIVE ended (id) AS (

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // touchDelay is how long uses of credentials wait for another write to share its commit.
@@ -87,15 +87,15 @@ func (d *Accounts) writeTouches() {
 	d.db.WriteSoon(touchDelay, &touchWrite{accounts: d})
 }
 
-// touchWrite writes the waiting uses of credentials. It implements sqlite.SoonWrite.
+// touchWrite writes the waiting uses of credentials. It implements engine.SoonWrite.
 type touchWrite struct {
 	accounts *Accounts
 	list     map[string]touch // the uses that WriteRows wrote
 }
 
-// WriteRows implements sqlite.SoonWrite. It writes all uses that wait when it runs, not only those at
+// WriteRows implements engine.SoonWrite. It writes all uses that wait when it runs, not only those at
 // its scheduling.
-func (w *touchWrite) WriteRows(t *sqlite.Tx) error {
+func (w *touchWrite) WriteRows(t engine.Tx) error {
 	w.list = w.accounts.touches.waiting()
 	for hash, u := range w.list {
 		if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires,
@@ -106,7 +106,7 @@ func (w *touchWrite) WriteRows(t *sqlite.Tx) error {
 	return nil
 }
 
-// NoteOutcome implements sqlite.SoonWrite. It removes the written uses from those that wait.
+// NoteOutcome implements engine.SoonWrite. It removes the written uses from those that wait.
 func (w *touchWrite) NoteOutcome(err error) { w.accounts.noteTouched(w.list, err) }
 
 // noteTouched updates the cached rows after a write of uses. A failed write is not repeated, because the

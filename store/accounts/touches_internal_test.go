@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 func addCredential(t *testing.T, d *Accounts, life time.Duration) account.Credential {
@@ -42,9 +42,9 @@ func TestTouch_GoesAlongWithTheNextCommit(t *testing.T) {
 	t.Parallel()
 	d := openAccounts(t, t.TempDir())
 	a, b := addCredential(t, d, time.Hour), addCredential(t, d, time.Hour)
-	for _, write := range []func(*sqlite.Tx) error{
-		func(*sqlite.Tx) error { return nil },
-		func(t *sqlite.Tx) error { // that is taken out of the batch
+	for _, write := range []func(engine.Tx) error{
+		func(engine.Tx) error { return nil },
+		func(t engine.Tx) error { // that is taken out of the batch
 			if _, err := t.Exec(`DELETE FROM credentials`); err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ func TestTouch_GoesAlongWithTheNextCommit(t *testing.T) {
 			}
 		}
 		if err := d.db.Write(t.Context(), write); err != nil { // the others of its batch may still be under way
-			_ = d.db.Write(t.Context(), func(*sqlite.Tx) error { return nil })
+			_ = d.db.Write(t.Context(), func(engine.Tx) error { return nil })
 		}
 		for _, c := range []account.Credential{a, b} {
 			if at := usedAt(t, d, c); !at.Equal(used) {
@@ -148,7 +148,7 @@ func TestTouch_IsKnownAtOnce(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_ = d.db.Write(context.Background(), func(*sqlite.Tx) error { return nil })
+					_ = d.db.Write(context.Background(), func(engine.Tx) error { return nil })
 				}
 			}
 		})

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"agentsite/internal/hub"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // contentQuery reads agents for readContents. It leaves out expensive columns: co-owners, and the
@@ -73,7 +73,7 @@ func (d *Agents) AllAgents(ctx context.Context, yield func(hub.Agent) bool) erro
 		}
 		spare <- page // The next page has come, so its predecessor can be filled again.
 	}
-	return sqlite.MapError(err)
+	return engine.MapError(err)
 }
 
 // filler is the progress of AllAgents.
@@ -110,11 +110,7 @@ func (d *Agents) readPage(ctx context.Context, f *filler, list []hub.Agent) ([]h
 // that are damaged are left out.
 func (d *Agents) readContents(ctx context.Context, f *filler, list []hub.Agent, query string,
 	args ...any) (all []hub.Agent, seen int, err error) {
-	s, err := d.db.Statement(ctx, query)
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err := s.QueryContext(ctx, args...)
+	rows, err := d.db.Rows(ctx, query, args...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -150,5 +146,5 @@ func (d *Agents) AgentsOfKind(ctx context.Context, kind hub.Kind) ([]string, err
 	var ids []string
 	err := d.db.List(ctx, &ids, `SELECT a.id FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE a.kind = ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid`, string(kind))
-	return ids, sqlite.MapError(err)
+	return ids, engine.MapError(err)
 }

@@ -11,19 +11,19 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/engine"
 	"agentsite/store/hooks"
-	"agentsite/store/sqlite"
 )
 
 // Health stores the liveness of agents. It implements hub.Health and, with
 // Agents and Owners, liveness.Store.
 type Health struct {
-	db     *sqlite.DB
+	db     engine.DB
 	agents *Agents
 	hooks  *hooks.Hooks
 }
 
-func NewHealth(db *sqlite.DB, agents *Agents, hooks *hooks.Hooks) *Health {
+func NewHealth(db engine.DB, agents *Agents, hooks *hooks.Hooks) *Health {
 	return &Health{db, agents, hooks}
 }
 
@@ -86,7 +86,7 @@ func unpackHistory(b []byte) []hub.Contact {
 // SetLiveness implements liveness.Store. It adds to the history unless l has no time of a contact, and
 // notifies the owners' webhooks of a changed state.
 func (d *Health) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		d.agents.agents.Invalidate(t)
 		if err := d.hooks.NotifyLiveness(t, agentID, l); err != nil {
 			return err
@@ -138,7 +138,7 @@ const dueQuery = checkupQuery + `AND a.kind NOT IN ('builtin', 'link') AND a.sta
 func (d *Health) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error) {
 	var rows []checkupRow
 	if err := d.db.List(ctx, &rows, dueQuery, clock.Milli(now), limit); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Checkup, 0, len(rows))
 	for _, r := range rows {
@@ -156,14 +156,14 @@ func (d *Health) Due(ctx context.Context, now time.Time, limit int) ([]hub.Check
 func (d *Health) Checkup(ctx context.Context, agentID string) (hub.Checkup, error) {
 	var r checkupRow
 	if err := d.db.Get(ctx, &r, checkupQuery+`AND a.id = ?`, agentID); err != nil {
-		return hub.Checkup{}, sqlite.MapError(err)
+		return hub.Checkup{}, engine.MapError(err)
 	}
 	return r.checkup()
 }
 
 // DueAt implements liveness.Store. It never postpones a check that is due earlier.
 func (d *Health) DueAt(ctx context.Context, agentID string, at time.Time) error {
-	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t engine.Tx, _ string) error {
 		_, err := t.Exec(`UPDATE agents SET check_at = MIN(check_at, ?) WHERE id = ?`, clock.Milli(at), agentID)
 		return err
 	})
@@ -174,7 +174,7 @@ func (d *Health) History(ctx context.Context, agentID string) ([]hub.Contact, er
 	var history []byte
 	err := d.db.Get(ctx, &history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	return unpackHistory(history), nil
 }

@@ -8,28 +8,28 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Owners stores the owners of agents and the domains that they proved. It implements hub.Owners and
 // hub.Proofs.
 type Owners struct {
-	db     *sqlite.DB
+	db     engine.DB
 	agents *Agents
 }
 
-func NewOwners(db *sqlite.DB, agents *Agents) *Owners { return &Owners{db, agents} }
+func NewOwners(db engine.DB, agents *Agents) *Owners { return &Owners{db, agents} }
 
 // CoOwners implements hub.Owners. It returns them by name, including disabled accounts.
 func (d *Owners) CoOwners(ctx context.Context, agentID string) ([]hub.Owner, error) {
 	var out []hub.Owner
 	err := d.db.List(ctx, &out, `SELECT o.id, o.name FROM agent_owners w JOIN accounts o ON o.id = w.account_id WHERE w.agent_id = ? ORDER BY o.name`, agentID)
-	return out, sqlite.MapError(err)
+	return out, engine.MapError(err)
 }
 
 // checkAccount returns a NotFound fault unless the account exists and is not disabled.
-func checkAccount(t *sqlite.Tx, accountID string) error {
+func checkAccount(t engine.Tx, accountID string) error {
 	var name string
 	err := t.Get(&name, `SELECT name FROM accounts WHERE id = ? AND disabled_at = 0`, accountID)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -41,7 +41,7 @@ func checkAccount(t *sqlite.Tx, accountID string) error {
 // AddCoOwner implements hub.Owners. It does nothing for a present co-owner; the owner is a Conflict
 // fault.
 func (d *Owners) AddCoOwner(ctx context.Context, agentID, accountID string) error {
-	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t engine.Tx, ownerID string) error {
 		if ownerID == accountID {
 			return fault.New(fault.Conflict, "The owner needs no second right.")
 		}
@@ -52,7 +52,7 @@ func (d *Owners) AddCoOwner(ctx context.Context, agentID, accountID string) erro
 	})
 }
 
-func (d *Owners) insertCoOwner(t *sqlite.Tx, agentID, accountID string) error {
+func (d *Owners) insertCoOwner(t engine.Tx, agentID, accountID string) error {
 	d.agents.agents.Invalidate(t)
 	_, err := t.Exec(`INSERT INTO agent_owners (agent_id, account_id, added_at) VALUES (?, ?, ?) ON CONFLICT (agent_id, account_id) DO NOTHING`,
 		agentID, accountID, clock.Milli(clock.Now()))
@@ -61,7 +61,7 @@ func (d *Owners) insertCoOwner(t *sqlite.Tx, agentID, accountID string) error {
 
 // RemoveCoOwner implements hub.Owners. An account that is not a co-owner is a NotFound fault.
 func (d *Owners) RemoveCoOwner(ctx context.Context, agentID, accountID string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		d.agents.agents.Invalidate(t)
 		return rows.CheckChanged(t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID,
 			accountID))
@@ -70,7 +70,7 @@ func (d *Owners) RemoveCoOwner(ctx context.Context, agentID, accountID string) e
 
 // SetOffer implements hub.Owners. A new offer replaces the previous one of the agent.
 func (d *Owners) SetOffer(ctx context.Context, agentID, accountID string) error {
-	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t engine.Tx, ownerID string) error {
 		if accountID == "" {
 			_, err := t.Exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID)
 			return err
@@ -94,7 +94,7 @@ func (d *Owners) OfferOf(ctx context.Context, agentID string) (to hub.Owner, ok 
 	if errors.Is(err, sql.ErrNoRows) {
 		return to, false, nil
 	}
-	return to, err == nil, sqlite.MapError(err)
+	return to, err == nil, engine.MapError(err)
 }
 
 // Offers implements hub.Owners. It returns the newest 200, newest first.
@@ -108,7 +108,7 @@ func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, err
 	if err := d.db.List(ctx, &rows, `SELECT `+agentColumns+`, p.id AS to_id, p.name AS to_name, f.created_at AS offered
 		FROM agent_offers f JOIN accounts p ON p.id = f.account_id JOIN agents a ON a.id = f.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE f.account_id = ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY f.created_at DESC, a.name LIMIT 200`, accountID); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Offer, 0, len(rows))
 	for _, r := range rows {
@@ -126,7 +126,7 @@ func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, err
 // Transfer implements hub.Owners. A proof of the address by the former owner's token ends; a proof that
 // the address itself signed stays.
 func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep bool, max int) error {
-	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t engine.Tx, ownerID string) error {
 		var offers, has int
 		if err := t.Get(&offers, `SELECT COUNT(*) FROM agent_offers WHERE agent_id = ? AND account_id = ?`, agentID,
 			accountID); err != nil {
@@ -170,12 +170,12 @@ func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep b
 func (d *Owners) Account(ctx context.Context, name string) (hub.Owner, error) {
 	var o hub.Owner
 	err := d.db.Get(ctx, &o, `SELECT id, name FROM accounts WHERE name = ? AND disabled_at = 0`, name)
-	return o, sqlite.MapError(err)
+	return o, engine.MapError(err)
 }
 
 // Operators implements hub.Owners. It leaves out disabled accounts and returns at most 100.
 func (d *Owners) Operators(ctx context.Context) ([]string, error) {
 	var ids []string
 	err := d.db.List(ctx, &ids, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0 ORDER BY id LIMIT 100`)
-	return ids, sqlite.MapError(err)
+	return ids, engine.MapError(err)
 }

@@ -6,8 +6,8 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // SetProof implements hub.Proofs. A proof of another origin than the agent's address is stored but has
@@ -17,7 +17,7 @@ func (d *Owners) SetProof(ctx context.Context, agentID, ownerID string, p hub.Pr
 	if p.Method == "" || origin == "" {
 		p, origin = hub.Proof{}, ""
 	}
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		d.agents.AgentsChanged(t)
 		return rows.CheckChanged(t.Exec(`UPDATE agents SET proof_method = ?, proof_origin = ?, proof_at = ? WHERE id = ? AND owner_id = ? AND deleted_at = 0`, p.Method, origin, clock.Milli(p.At), agentID, ownerID))
 	})
@@ -47,7 +47,7 @@ func (d *Owners) Domains(ctx context.Context, accountID string) ([]hub.Domain, e
 	var rows []domainRow
 	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+
 		` FROM account_domains WHERE account_id = ? ORDER BY domain LIMIT 1000`, accountID)
-	return domainsOf(rows), sqlite.MapError(err)
+	return domainsOf(rows), engine.MapError(err)
 }
 
 // maxDomainFailures is the number of failed checks in a row after which an account loses a domain.
@@ -57,7 +57,7 @@ const maxDomainFailures = 5
 // nothing.
 func (d *Owners) SetDomain(ctx context.Context, accountID, domain string, proved bool) error {
 	now := clock.Milli(clock.Now())
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if proved {
 			_, err := t.Exec(`INSERT INTO account_domains (account_id, domain, proved_at, checked_at) VALUES (?, ?, ?, ?)
 				ON CONFLICT (account_id, domain) DO UPDATE SET proved_at = excluded.proved_at, checked_at = excluded.checked_at, failures = 0`, accountID, domain, now, now)
@@ -74,7 +74,7 @@ func (d *Owners) SetDomain(ctx context.Context, accountID, domain string, proved
 
 // RemoveDomain implements hub.Proofs. A domain that the account does not have is a NotFound fault.
 func (d *Owners) RemoveDomain(ctx context.Context, accountID, domain string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		return rows.CheckChanged(t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ?`, accountID,
 			domain))
 	})
@@ -85,5 +85,5 @@ func (d *Owners) StaleDomains(ctx context.Context, then time.Time, limit int) ([
 	var rows []domainRow
 	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+
 		` FROM account_domains WHERE checked_at < ? ORDER BY checked_at LIMIT ?`, clock.Milli(then), limit)
-	return domainsOf(rows), sqlite.MapError(err)
+	return domainsOf(rows), engine.MapError(err)
 }

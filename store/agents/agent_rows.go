@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // AgentSpec is the JSON of a version's content beyond its columns.
@@ -157,7 +157,7 @@ func (d *Agents) agent(ctx context.Context, key, where, arg string) (hub.Agent, 
 	}
 	var r agentRow
 	if err := d.db.Get(ctx, &r, agentQuery+where, arg); err != nil {
-		return hub.Agent{}, sqlite.MapError(err)
+		return hub.Agent{}, engine.MapError(err)
 	}
 	a, err := r.agent()
 	if err == nil && a.Kind == hub.Peer {
@@ -206,7 +206,7 @@ func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, err
 			`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
 	}
 	if err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Agent, 0, len(own)+len(shared))
 	for _, r := range append(own, shared...) {
@@ -227,7 +227,7 @@ const namesQuery = `SELECT a.id FROM agents a WHERE a.deleted_at = 0 AND a.name 
 func (d *Agents) AgentsAfter(ctx context.Context, accountID, after string) (list []hub.Agent, more bool, err error) {
 	var ids []string
 	if err := d.db.List(ctx, &ids, namesQuery, after, accountID, accountID, hub.MaxAgentsPerOwner+maxShared); err != nil {
-		return nil, false, sqlite.MapError(err)
+		return nil, false, engine.MapError(err)
 	}
 	size := 0
 	for _, id := range ids {
@@ -259,7 +259,7 @@ type versionRow struct {
 	CreatedAt  int64  `db:"created_at"`
 }
 
-// Size implements sqlite.Sized.
+// Size implements engine.Sized.
 func (r versionRow) Size() int { return len(r.Spec) + len(r.Note) + len(r.Title) }
 
 // maxVersions bounds the versions that Versions returns.
@@ -270,10 +270,10 @@ func (d *Agents) Versions(ctx context.Context, agentID string, before, limit int
 	if before <= 0 {
 		before = math.MaxInt32
 	}
-	rows, _, err := sqlite.ListUpTo[versionRow](ctx, d.db, hub.PageBytes, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
+	rows, _, err := engine.ListUpTo[versionRow](ctx, d.db, hub.PageBytes, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
 		FROM agent_versions v LEFT JOIN accounts o ON o.id = v.author_id WHERE v.agent_id = ? AND v.version < ? ORDER BY v.version DESC LIMIT ?`, agentID, before, min(limit, maxVersions))
 	if err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Agent, len(rows))
 	for i, r := range rows {

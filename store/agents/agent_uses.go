@@ -9,17 +9,17 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Uses stores counts of calls by day, and traces of calls. It implements hub.Uses.
 type Uses struct {
-	db     *sqlite.DB
+	db     engine.DB
 	agents *Agents
 }
 
-func NewUses(db *sqlite.DB, agents *Agents) *Uses { return &Uses{db, agents} }
+func NewUses(db engine.DB, agents *Agents) *Uses { return &Uses{db, agents} }
 
 const (
 	DayMilli = 24 * 60 * 60 * 1000
@@ -40,7 +40,7 @@ func dayOf(at int64) int64 {
 }
 
 // CountCall counts a submitted task on the day of its creation, and also its end if it is completed.
-func CountCall(t *sqlite.Tx, k task.Task) error {
+func CountCall(t engine.Tx, k task.Task) error {
 	guests := 0
 	if k.CallerKind == "guest" || k.CallerKind == "portal" {
 		guests = 1
@@ -66,7 +66,7 @@ func CountCall(t *sqlite.Tx, k task.Task) error {
 
 // CountEnd counts the end of a task on the day of its submission. It adds no row for a missing day, so
 // that no day has more ends than calls.
-func CountEnd(t *sqlite.Tx, agentID string, created int64, state task.State, at time.Time) error {
+func CountEnd(t engine.Tx, agentID string, created int64, state task.State, at time.Time) error {
 	var completed, failed, canceled int
 	switch state {
 	case task.Completed:
@@ -97,7 +97,7 @@ func (d *Uses) Days(ctx context.Context, agentID string, since time.Time) ([]hub
 	if err := d.db.List(ctx, &rows, `SELECT day, calls, completed, failed, canceled, guests, ms FROM agent_days
 		WHERE agent_id = ? AND day >= ? ORDER BY day LIMIT ?`, agentID, dayOf(clock.Milli(since)),
 		maxDays+1); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Day, len(rows))
 	for i, r := range rows {
@@ -126,7 +126,7 @@ func (d *Uses) Calls(ctx context.Context, agentID, viewerID string, limit int) (
 		UpdatedAt  int64  `db:"updated_at"`
 	}
 	if err := d.db.List(ctx, &rows, callsQuery, viewerID, agentID, min(limit, maxCalls)); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.CallRecord, len(rows))
 	for i, r := range rows {
@@ -152,7 +152,7 @@ func (d *Uses) CallsSince(ctx context.Context, agentID string, then time.Time) (
 	err := d.db.Get(ctx, &n, `SELECT (SELECT COALESCE(SUM(calls), 0) FROM agent_days WHERE agent_id = ?1 AND day >= ?2)
 		+ (SELECT COUNT(*) FROM tasks WHERE agent_id = ?1 AND created_at >= ?3 AND created_at < ?4)`, agentID, whole,
 		at, whole*DayMilli)
-	return n, sqlite.MapError(err)
+	return n, engine.MapError(err)
 }
 
 // Traces implements hub.Uses. A call of another person has no traces for the viewer.
@@ -166,7 +166,7 @@ func (d *Uses) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]
 	}
 	if err := d.db.List(ctx, &rows, `SELECT at, sent, head, body, size FROM agent_traces WHERE agent_id = ?1 AND task_id = ?2
 		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = ?2 AND t.caller_id = ?3 AND t.caller_kind NOT IN ('guest', 'portal')) ORDER BY n`, agentID, taskID, viewerID); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Trace, len(rows))
 	for i, r := range rows {
@@ -182,7 +182,7 @@ func (d *Uses) AddTraces(ctx context.Context, agentID, taskID string, list []hub
 		return nil
 	}
 	list = list[max(len(list)-task.MaxTraces, 0):]
-	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t engine.Tx, _ string) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM tasks WHERE id = ? AND agent_id = ?`, taskID, agentID); err != nil {
 			return err

@@ -16,27 +16,27 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
+	"agentsite/store/engine"
 	"agentsite/store/hooks"
 	"agentsite/store/quotas"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Agents stores agents with their versions, and the data of each: icons, reports and saved searches.
 // It implements hub.Agents, Asked, Lists, Secrets, Icons, Reports and Searches.
 type Agents struct {
-	db     *sqlite.DB
+	db     engine.DB
 	hooks  *hooks.Hooks
 	quotas *quotas.Quotas
-	agents *sqlite.Cache[hub.Agent] // key: "id " or "name " and the value
-	owned  *sqlite.Cache[int]       // number of agents by owner
+	agents *engine.Cache[hub.Agent] // key: "id " or "name " and the value
+	owned  *engine.Cache[int]       // number of agents by owner
 	// publishing is raised when an agent that other portals may list has changed.
-	publishing *sqlite.Signal
+	publishing *engine.Signal
 }
 
-func New(db *sqlite.DB, hooks *hooks.Hooks, quotas *quotas.Quotas) *Agents {
-	return &Agents{db: db, hooks: hooks, quotas: quotas, agents: sqlite.NewCache[hub.Agent](maxCachedAgents),
-		owned: sqlite.NewCache[int](0), publishing: sqlite.NewSignal()}
+func New(db engine.DB, hooks *hooks.Hooks, quotas *quotas.Quotas) *Agents {
+	return &Agents{db: db, hooks: hooks, quotas: quotas, agents: engine.NewCache[hub.Agent](maxCachedAgents),
+		owned: engine.NewCache[int](0), publishing: engine.NewSignal()}
 }
 
 // CreateAgent implements hub.Agents. A taken name is a Conflict fault.
@@ -45,7 +45,7 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 	if err != nil {
 		return err
 	}
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if err := d.checkOwner(t, a.OwnerID, 2*len(spec)+newAgentBytes); err != nil {
 			return err
 		}
@@ -60,13 +60,13 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 const newAgentBytes, newVersionBytes = 1300, 300
 
 // checkOwner returns a RateLimited fault if the owner of an agent may not store that many bytes.
-func (d *Agents) checkOwner(t *sqlite.Tx, ownerID string, bytes int) error {
+func (d *Agents) checkOwner(t engine.Tx, ownerID string, bytes int) error {
 	return d.quotas.CheckRoom(t, string(ident.Person), ownerID, int64(bytes))
 }
 
 // insertAgent stores an agent after its name was reserved in this transaction. The agent is due for a check
 // at once, or at the time of its liveness.
-func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
+func (d *Agents) insertAgent(t engine.Tx, a hub.Agent, spec string, sealed []byte) error {
 	if err := t.InsertRows(agentInsert, [][]any{agentValues(a, spec, sealed)}); err != nil {
 		return err
 	}
@@ -89,20 +89,20 @@ func agentValues(a hub.Agent, spec string, sealed []byte) []any {
 }
 
 // agentAdded updates caches and signals for a stored agent. No cached agent changes by that.
-func (d *Agents) agentAdded(t *sqlite.Tx, ownerID string) {
+func (d *Agents) agentAdded(t engine.Tx, ownerID string) {
 	d.publishing.Raise(t)
 	d.owned.Change(t, ownerID, func(n int) int { return n + 1 })
 }
 
 // AgentsChanged invalidates the cached agents and wakes publishing at the end of the transaction. Call
 // it in each transaction that changes the content or visibility of agents.
-func (d *Agents) AgentsChanged(t *sqlite.Tx) {
+func (d *Agents) AgentsChanged(t engine.Tx) {
 	d.agents.Invalidate(t)
 	d.publishing.Raise(t)
 }
 
 // insertVersion stores an agent's current content as one of its versions.
-func insertVersion(t *sqlite.Tx, a hub.Agent, spec, author string) error {
+func insertVersion(t engine.Tx, a hub.Agent, spec, author string) error {
 	return t.InsertRows(versionInsert, [][]any{versionValues(a, spec, author)})
 }
 
@@ -148,14 +148,14 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	}
 	// Insert in the order of the index, so that neighbours share its pages.
 	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		for owner, n := range bytes {
 			if err := d.checkOwner(t, owner, n); err != nil {
 				return err
 			}
 		}
 		err := t.InsertRows(rows.NameInsert, names)
-		if sqlite.IsDuplicate(err) {
+		if engine.ReasonOf(err) == engine.Duplicate {
 			return findTaken(t, list, at)
 		}
 		if err == nil {
@@ -179,7 +179,7 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 
 // findTaken returns the Conflict fault for a list of which some names are taken. Names that this
 // transaction has inserted for the list do not count.
-func findTaken(t *sqlite.Tx, list []hub.Agent, at map[string]int) error {
+func findTaken(t engine.Tx, list []hub.Agent, at map[string]int) error {
 	which := make(map[int]bool)
 	for name, i := range at {
 		var ref string
@@ -228,7 +228,7 @@ func (d *Agents) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed 
 	if err != nil {
 		return err
 	}
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if err := d.quotas.CheckAgent(t, a.ID, int64(len(spec)+newVersionBytes)); err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func (d *Agents) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed 
 	})
 }
 
-func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte,
+func (d *Agents) replaceAgent(t engine.Tx, a hub.Agent, spec string, base int, sealed []byte,
 	author ident.Actor) error {
 	var before []struct {
 		Kind       string `db:"kind"`
@@ -282,7 +282,7 @@ func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, 
 
 // resetProof makes an agent with a new address due for a check and ends the proof of the previous
 // address.
-func (d *Agents) resetProof(t *sqlite.Tx, agentID string) error {
+func (d *Agents) resetProof(t engine.Tx, agentID string) error {
 	d.AgentsChanged(t)
 	_, err := t.Exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
 	return err
@@ -301,7 +301,7 @@ func endpointOf(spec string) string {
 // reports refer to them.
 func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var was []struct {
 			Name    string `db:"name"`
 			OwnerID string `db:"owner_id"`
@@ -346,14 +346,14 @@ func (d *Agents) SealedSecret(ctx context.Context, agentID string) ([]byte, erro
 	var b []byte
 	err := d.db.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`,
 		agentID)
-	return b, sqlite.MapError(err)
+	return b, engine.MapError(err)
 }
 
 // aboutAgent runs change in a transaction in which the agent exists; a deleted agent is a NotFound
 // fault.
 func (d *Agents) aboutAgent(ctx context.Context, agentID string,
-	change func(t *sqlite.Tx, ownerID string) error) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	change func(t engine.Tx, ownerID string) error) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var owner []string
 		if err := t.List(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`,
 			agentID); err != nil {
@@ -375,7 +375,7 @@ func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
 	}
 	if err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`,
 		ownerID); err != nil {
-		return 0, sqlite.MapError(err)
+		return 0, engine.MapError(err)
 	}
 	d.owned.Put(ownerID, n, generation)
 	return n, nil
@@ -385,5 +385,5 @@ func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
 func (d *Agents) NameTaken(ctx context.Context, name string) (bool, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
-	return n > 0, sqlite.MapError(err)
+	return n > 0, engine.MapError(err)
 }

@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // elsewhereStatus is the status of rows of agents of other portals. No query for due checks selects it.
@@ -27,7 +27,7 @@ func (d *Agents) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 		return fault.New(fault.Internal, "no agent of another portal")
 	}
 	now := clock.Milli(clock.Now())
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM agents WHERE id = ?`, a.ID); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (r elsewhereRow) into(a *hub.Agent) {
 func (d *Agents) fillRemote(ctx context.Context, a *hub.Agent) error {
 	var r elsewhereRow
 	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
-		return sqlite.MapError(err)
+		return engine.MapError(err)
 	}
 	r.into(a)
 	return nil
@@ -88,7 +88,7 @@ func (d *Agents) ElsewhereBy(ctx context.Context, name, host string) (hub.Agent,
 	var r elsewhereRow
 	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name,
 		host); err != nil {
-		return hub.Agent{}, sqlite.MapError(err)
+		return hub.Agent{}, engine.MapError(err)
 	}
 	var a hub.Agent
 	r.into(&a)

@@ -8,7 +8,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 const (
@@ -34,7 +34,7 @@ func (d *Agents) PutIcon(ctx context.Context, hash string, png []byte) error {
 		return fault.New(fault.Invalid, "The picture is not the one its hash names.")
 	}
 	now := clock.Now()
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`INSERT INTO icons (hash, created_at, data) VALUES (?, ?, ?) ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at`,
 			hash, clock.Milli(now), png); err != nil {
 			return err
@@ -51,5 +51,5 @@ const pruneIcons = `DELETE FROM icons WHERE hash IN (SELECT hash FROM icons WHER
 func (d *Agents) Icon(ctx context.Context, hash string) ([]byte, error) {
 	var b []byte
 	err := d.db.Get(ctx, &b, `SELECT data FROM icons WHERE hash = ?`, hash)
-	return b, sqlite.MapError(err)
+	return b, engine.MapError(err)
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"agentsite/internal/hub"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // topicPublish is the outbox topic of agents to publish to other portals. Its refs are agent ids.
@@ -23,7 +23,7 @@ func (d *Agents) Unpublished(ctx context.Context, limit int) (numbers []int64, a
 	for _, r := range rows {
 		numbers, agentIDs = append(numbers, r.ID), append(agentIDs, r.Ref)
 	}
-	return numbers, agentIDs, sqlite.MapError(err)
+	return numbers, agentIDs, engine.MapError(err)
 }
 
 // Published removes changes by their numbers. An agent that changed again meanwhile has another number
@@ -33,7 +33,7 @@ func (d *Agents) Published(ctx context.Context, numbers []int64) error {
 	if err != nil {
 		return err
 	}
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT value FROM json_each(?))`, topicPublish,
 			string(list))
 		return err
@@ -53,5 +53,5 @@ func (d *Agents) AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, er
 	}
 	out, _, err := d.readContents(ctx, new(filler), make([]hub.Agent, 0, len(ids)),
 		contentQuery+`AND a.id IN (SELECT value FROM json_each(?))`, string(list))
-	return out, sqlite.MapError(err)
+	return out, engine.MapError(err)
 }

@@ -8,17 +8,17 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/registry"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Registry stores the releases of the MCP registry. It implements registry.Releases.
 type Registry struct {
-	db     *sqlite.DB
+	db     engine.DB
 	agents *Agents
 }
 
-func NewRegistry(db *sqlite.DB, agents *Agents) *Registry { return &Registry{db, agents} }
+func NewRegistry(db engine.DB, agents *Agents) *Registry { return &Registry{db, agents} }
 
 // Server implements registry.Releases. Revision is the number that SaveRelease compares.
 func (d *Registry) Server(ctx context.Context, name string) (registry.Server, error) {
@@ -30,14 +30,14 @@ func (d *Registry) Server(ctx context.Context, name string) (registry.Server, er
 		Revision int    `db:"revision"`
 	}
 	err := d.db.Get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, held, revision FROM servers WHERE name = ?`, name)
-	return registry.Server(r), sqlite.MapError(err)
+	return registry.Server(r), engine.MapError(err)
 }
 
 // CountServers implements registry.Releases. It counts servers of deleted agents as well.
 func (d *Registry) CountServers(ctx context.Context, site string) (int, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
-	return n, sqlite.MapError(err)
+	return n, engine.MapError(err)
 }
 
 // SaveRelease implements registry.Releases. It returns registry.ErrStale if the server or its agent
@@ -50,7 +50,7 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 			return err
 		}
 	}
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if c.Agent != nil {
 			if err := d.agents.checkOwner(t, c.Agent.OwnerID, 2*len(spec)+newAgentBytes); err != nil {
 				return err
@@ -90,7 +90,7 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 
 // saveAgent creates or updates the agent of a server. A conflict becomes registry.ErrStale, so that the
 // caller reads again.
-func (d *Registry) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error {
+func (d *Registry) saveAgent(t engine.Tx, c registry.Change, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
 		if err = rows.TakeName(t, c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
@@ -105,12 +105,12 @@ func (d *Registry) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error
 	return err
 }
 
-func saveServer(t *sqlite.Tx, c registry.Change) error {
+func saveServer(t engine.Tx, c registry.Change) error {
 	s := c.Server
 	if s.Revision == 0 {
 		_, err := t.Exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`,
 			s.Name, rows.NullText(s.AgentID), s.Site, clock.Milli(c.At))
-		if sqlite.IsDuplicate(err) {
+		if engine.ReasonOf(err) == engine.Duplicate {
 			return registry.ErrStale
 		}
 		return err
@@ -122,7 +122,7 @@ func saveServer(t *sqlite.Tx, c registry.Change) error {
 	return err
 }
 
-func insertRelease(t *sqlite.Tx, name string, r registry.Release) error {
+func insertRelease(t engine.Tx, name string, r registry.Release) error {
 	for _, u := range r.Remotes {
 		if err := checkRemote(t, name, u); err != nil {
 			return err
@@ -133,7 +133,7 @@ func insertRelease(t *sqlite.Tx, name string, r registry.Release) error {
 	err := t.Get(&id, `INSERT INTO releases (name, version, status, status_message, latest, published_at, status_at, updated_at, size, title, description, endpoint, document)
 		VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, name, r.Version, r.Status, r.Message, at, at, at,
 		len(r.Document), r.Title, r.Description, r.Endpoint, string(r.Document))
-	if sqlite.IsDuplicate(err) {
+	if engine.ReasonOf(err) == engine.Duplicate {
 		return registry.ErrStale
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func insertRelease(t *sqlite.Tx, name string, r registry.Release) error {
 
 // checkRemote returns an Invalid fault if another server has the address in a release that is not
 // deleted.
-func checkRemote(t *sqlite.Tx, name, address string) error {
+func checkRemote(t engine.Tx, name, address string) error {
 	var other string
 	err := t.Get(&other, `SELECT r.name FROM release_remotes m JOIN releases r ON r.id = m.release_id
 		JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id
@@ -165,7 +165,7 @@ func checkRemote(t *sqlite.Tx, name, address string) error {
 }
 
 // checkRemotes is checkRemote for all addresses of some versions of a server.
-func checkRemotes(t *sqlite.Tx, name string, versions []string) error {
+func checkRemotes(t engine.Tx, name string, versions []string) error {
 	for _, v := range versions {
 		var urls []string
 		if err := t.List(&urls, `SELECT m.url FROM release_remotes m JOIN releases r ON r.id = m.release_id WHERE r.name = ? AND r.version = ?`, name, v); err != nil {
@@ -182,7 +182,7 @@ func checkRemotes(t *sqlite.Tx, name string, versions []string) error {
 
 // touchReleases marks an agent's releases as changed for mirrors, because their status may have
 // changed.
-func touchReleases(t *sqlite.Tx, agentID string, at int64) error {
+func touchReleases(t engine.Tx, agentID string, at int64) error {
 	_, err := t.Exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`,
 		at, agentID)
 	return err

@@ -86,11 +86,7 @@ func TestReleases_ReadsIndexes(t *testing.T) {
 		var out strings.Builder
 		for _, q := range []func(registry.Filter) (string, []any){publishedQuery, registeredQuery} {
 			query, args := q(f)
-			s, err := d.db.Statement(t.Context(), "EXPLAIN QUERY PLAN "+query)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rows, err := s.Queryx(args...)
+			rows, err := d.db.Rows(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 			if err != nil {
 				t.Fatal(err)
 			}

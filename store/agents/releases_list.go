@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/registry"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 type releaseRow struct {
@@ -49,11 +49,11 @@ func (r releaseRow) release() registry.Release {
 func (d *Registry) Releases(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	out, err := d.listPublished(ctx, f)
 	if err != nil || f.Namespace == "" {
-		return out, sqlite.MapError(err)
+		return out, engine.MapError(err)
 	}
 	own, err := d.listRegistered(ctx, f)
 	if err != nil || len(own) == 0 {
-		return out, sqlite.MapError(err)
+		return out, engine.MapError(err)
 	}
 	out = append(out, own...)
 	slices.SortStableFunc(out, func(a, b registry.Release) int {

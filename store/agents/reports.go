@@ -6,8 +6,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 )
 
 // maxOpenReports bounds the open reports of one agent, because more give the operator no new information.
@@ -40,7 +40,7 @@ const reportQuery = `SELECT r.id, r.agent_id, a.name AS agent_name, r.reporter_k
 
 // AddReport implements hub.Reports. Beyond maxOpenReports it is a Conflict fault.
 func (d *Agents) AddReport(ctx context.Context, r hub.Report) error {
-	return d.aboutAgent(ctx, r.AgentID, func(t *sqlite.Tx, _ string) error {
+	return d.aboutAgent(ctx, r.AgentID, func(t engine.Tx, _ string) error {
 		var open int
 		if err := t.Get(&open, `SELECT COUNT(*) FROM reports WHERE agent_id = ? AND closed_at = 0`,
 			r.AgentID); err != nil {
@@ -76,7 +76,7 @@ func (d *Agents) Reports(ctx context.Context, open bool, agentID string, limit i
 	}
 	var rows []reportRow
 	if err := d.db.List(ctx, &rows, reportQuery+which+order, args...); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Report, len(rows))
 	for i, r := range rows {
@@ -88,7 +88,7 @@ func (d *Agents) Reports(ctx context.Context, open bool, agentID string, limit i
 // CloseReport implements hub.Reports. A report that is closed already is a Conflict fault.
 func (d *Agents) CloseReport(ctx context.Context, id, by, outcome string) (hub.Report, error) {
 	var r reportRow
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		r = reportRow{}
 		if err := t.Get(&r, reportQuery+`WHERE r.id = ?`, id); err != nil {
 			return err

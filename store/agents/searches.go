@@ -6,13 +6,13 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // SaveSearch implements hub.Searches. The caller bounds the number of searches.
 func (d *Agents) SaveSearch(ctx context.Context, s hub.Saved) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if err := d.checkOwner(t, s.AccountID, len(s.Title)+len(s.Query)+newVersionBytes); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (d *Agents) SavedSearches(ctx context.Context, accountID string) ([]hub.Sav
 		CreatedAt int64  `db:"created_at"`
 	}
 	if err := d.db.List(ctx, &rows, `SELECT id, title, query, seen_at, created_at FROM searches WHERE account_id = ? ORDER BY id LIMIT 1000`, accountID); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Saved, len(rows))
 	for i, r := range rows {
@@ -44,7 +44,7 @@ func (d *Agents) SavedSearches(ctx context.Context, accountID string) ([]hub.Sav
 
 // SeenSearch implements hub.Searches. The time never goes back; a missing search is a NotFound fault.
 func (d *Agents) SeenSearch(ctx context.Context, accountID, id string, at time.Time) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		return rows.CheckChanged(t.Exec(`UPDATE searches SET seen_at = MAX(seen_at, ?) WHERE account_id = ? AND id = ?`,
 			clock.Milli(at), accountID, id))
 	})
@@ -52,7 +52,7 @@ func (d *Agents) SeenSearch(ctx context.Context, accountID, id string, at time.T
 
 // DeleteSearch implements hub.Searches. A missing search is a NotFound fault.
 func (d *Agents) DeleteSearch(ctx context.Context, accountID, id string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		return rows.CheckChanged(t.Exec(`DELETE FROM searches WHERE account_id = ? AND id = ?`, accountID, id))
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 )
 
 func errUnsaid() error { return fault.New(fault.Conflict, "This message was removed.") }
@@ -27,7 +27,7 @@ func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Messag
 		return m, fmt.Errorf("encode message: %w", err)
 	}
 	var out chat.Message
-	err = d.words.writeWords(ctx, func(t *sqlite.Tx) error {
+	err = d.words.writeWords(ctx, func(t engine.Tx) error {
 		out = chat.Message{}
 		h, err := loadHead(t, m)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -70,7 +70,7 @@ func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Messag
 // loadTarget returns the message that m amends. It returns a NotFound fault if the sender is no member
 // or does not see the message, a Forbidden one for an edit by a reader, and a Conflict if the message
 // was deleted.
-func loadTarget(t *sqlite.Tx, m chat.Message, h head) (r MessageRow, err error) {
+func loadTarget(t engine.Tx, m chat.Message, h head) (r MessageRow, err error) {
 	if m.Sender.Kind == "person" || m.Sender.Kind == "guest" {
 		if h.Role == "" {
 			return r, errNoRoom()
@@ -99,7 +99,7 @@ func loadTarget(t *sqlite.Tx, m chat.Message, h head) (r MessageRow, err error) 
 
 // setReaction sets or removes a reaction of the sender and reports whether that changed a row. Setting a
 // new emoji beyond chat.MaxReactions is a Conflict fault.
-func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool, err error) {
+func setReaction(t engine.Tx, m chat.Message, seq int64, on bool) (changed bool, err error) {
 	if len(m.Parts) == 0 || m.Parts[0].Text == "" {
 		return false, fault.New(fault.Invalid, "Choose an emoji.")
 	}
@@ -129,7 +129,7 @@ func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool
 
 // applyEdit makes m, which has seq, the current form of r. r keeps the files of its earlier forms,
 // because a member with access to a message may read its earlier forms.
-func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
+func applyEdit(t engine.Tx, r MessageRow, m chat.Message, seq int64) error {
 	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID,
 		r.Seq); err != nil {
 		return err
@@ -156,7 +156,7 @@ func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
 
 // deleteMessage removes the content of r and its edits, with all copies of the text elsewhere. The rows
 // stay with the hash of their bodies, which the hash chain needs.
-func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
+func deleteMessage(t engine.Tx, r MessageRow, seq, at int64) error {
 	var seqs []int64
 	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`,
 		r.ConversationID, r.Seq); err != nil {
@@ -209,7 +209,7 @@ func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 
 // dropTitle clears the title of a conversation that was made from the text of a deleted message; titles
 // are those of its forms. The next message gives another title. A title that a person chose stays.
-func dropTitle(t *sqlite.Tx, conversationID string, titles []string) error {
+func dropTitle(t engine.Tx, conversationID string, titles []string) error {
 	var title string
 	if err := t.Get(&title, `SELECT title FROM conversations WHERE id = ?`, conversationID); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
 	"agentsite/store/agents"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 	"agentsite/store/tasks"
 )
 
@@ -46,7 +46,7 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 	ended := clock.Milli(k.UpdatedAt)
 	var opened string // id of the conversation that the same message opened before, if any
 	post := chat.Post{Message: question, Ask: []task.Task{k}}
-	err := d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
+	err := d.db.Write(ctx, func(t engine.Tx) (err error) {
 		if err := d.checkPost(t, post, asked); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ const (
 
 // insertRoom stores a conversation with its settings and members. Zero settings mean
 // chat.DefaultSettings. Members see the messages after their FromSeq.
-func insertRoom(t *sqlite.Tx, c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
+func insertRoom(t engine.Tx, c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
 	s := c.Settings
 	if s == (chat.Settings{}) {
 		s = chat.DefaultSettings

@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
 
@@ -29,7 +29,7 @@ func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
-	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
+	err = d.db.Write(ctx, func(t engine.Tx) (err error) {
 		if err := d.checkPost(t, p, int64(len(body))); err != nil {
 			// A retry gets the first result, even if it would be refused now.
 			out = chat.Posted{Repeat: true}
@@ -54,7 +54,7 @@ func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 
 // checkPost returns a RateLimited fault if the sender may not store the message and its tasks, or if an
 // agent that it asks may not store an answer.
-func (d *Chats) checkPost(t *sqlite.Tx, p chat.Post, bytes int64) error {
+func (d *Chats) checkPost(t engine.Tx, p chat.Post, bytes int64) error {
 	bytes += quotas.RowBytes + int64(len(p.Ask))*quotas.TaskBytes
 	if err := d.quotas.CheckRoom(t, p.Message.Sender.Kind, p.Message.Sender.ID, bytes); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (d *Chats) checkPost(t *sqlite.Tx, p chat.Post, bytes int64) error {
 
 // postMessage appends a message, its files and the tasks it asks for. For a repeated client id it stores
 // nothing and sets only Repeat and the seq.
-func (d *Chats) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Posted, err error) {
+func (d *Chats) postMessage(t engine.Tx, p chat.Post, body string) (out chat.Posted, err error) {
 	h, err := loadHead(t, p.Message)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return out, err
@@ -124,7 +124,7 @@ func (d *Chats) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Po
 
 // endRefused stores a task for the message seq that was not admitted, in its final state, and appends its
 // message.
-func (d *Chats) endRefused(t *sqlite.Tx, e chat.Ended, seq int64) (chat.Ended, error) {
+func (d *Chats) endRefused(t engine.Tx, e chat.Ended, seq int64) (chat.Ended, error) {
 	var err error
 	if e.Message, err = d.appendEvent(t, e.Task.ConversationID, e.Message); err != nil {
 		return e, err
@@ -144,7 +144,7 @@ func errReader() error {
 }
 
 // checkQuoted returns a NotFound fault unless p quotes a message that its sender may see.
-func checkQuoted(t *sqlite.Tx, p chat.Post, h head) error {
+func checkQuoted(t engine.Tx, p chat.Post, h head) error {
 	var kind string
 	err := t.Get(&kind, `SELECT kind FROM messages WHERE conversation_id = ? AND seq = ?`, p.Message.ConversationID,
 		p.Message.Target)
@@ -159,7 +159,7 @@ func checkQuoted(t *sqlite.Tx, p chat.Post, h head) error {
 func (d *Chats) Said(ctx context.Context, conversationID, senderID, clientID string) (chat.Message, error) {
 	var seq int64
 	if err := d.db.Get(ctx, &seq, seqQuery, conversationID, senderID, clientID); err != nil {
-		return chat.Message{}, sqlite.MapError(err)
+		return chat.Message{}, engine.MapError(err)
 	}
 	return d.Message(ctx, conversationID, seq)
 }
@@ -168,13 +168,13 @@ const seqQuery = `SELECT seq FROM client_ids WHERE conversation_id = ? AND sende
 
 // findSeq returns the seq of the message for which the sender used m's client id; sql.ErrNoRows without
 // one.
-func findSeq(t *sqlite.Tx, m chat.Message) (seq int64, err error) {
+func findSeq(t engine.Tx, m chat.Message) (seq int64, err error) {
 	err = t.Get(&seq, seqQuery, m.ConversationID, m.Sender.ID, m.ClientID)
 	return seq, err
 }
 
 // loadMessage reads one message in the transaction; sql.ErrNoRows when it is absent.
-func loadMessage(t *sqlite.Tx, conversationID string, seq int64) (r MessageRow, err error) {
+func loadMessage(t engine.Tx, conversationID string, seq int64) (r MessageRow, err error) {
 	err = t.Get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID,
 		seq)
 	return r, err
@@ -182,7 +182,7 @@ func loadMessage(t *sqlite.Tx, conversationID string, seq int64) (r MessageRow, 
 
 // claimClientID reserves m's client id for the message with seq. fresh is false if the sender used the
 // id in this conversation before.
-func claimClientID(t *sqlite.Tx, m chat.Message, seq int64) (fresh bool, err error) {
+func claimClientID(t engine.Tx, m chat.Message, seq int64) (fresh bool, err error) {
 	res, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)
 		ON CONFLICT (conversation_id, sender_id, client_id) DO NOTHING`, m.ConversationID, m.Sender.ID, m.ClientID, seq)
 	if err != nil {
@@ -210,7 +210,7 @@ func memberKind(senderKind string) string {
 
 // loadHead reads the end of m's conversation and the membership of m's sender; sql.ErrNoRows for a
 // missing conversation.
-func loadHead(t *sqlite.Tx, m chat.Message) (h head, err error) {
+func loadHead(t engine.Tx, m chat.Message) (h head, err error) {
 	err = t.Get(&h, `SELECT c.last_seq, c.head_hash, COALESCE(m.role, '') AS role, COALESCE(m.from_seq, 0) AS from_seq
 		FROM conversations c LEFT JOIN members m ON m.conversation_id = c.id AND m.kind = ? AND m.member_id = ? AND m.left_at = 0
 		WHERE c.id = ?`, memberKind(m.Sender.Kind), m.Sender.ID, m.ConversationID)
@@ -219,7 +219,7 @@ func loadHead(t *sqlite.Tx, m chat.Message) (h head, err error) {
 
 // appendMessage gives m the next seq of its conversation, extends the hash chain, and returns m with
 // both. A used client id is an error. For charged see extendTranscript.
-func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, charged, body string) (chat.Message, error) {
+func (d *Chats) appendMessage(t engine.Tx, m chat.Message, charged, body string) (chat.Message, error) {
 	h, err := loadHead(t, m)
 	if err != nil {
 		return m, err
@@ -240,7 +240,7 @@ func chargedTo(kind, id string) string { return kind + " " + id }
 // same transaction. charged is the member that the bytes count for, as chargedTo returns it, "" for the
 // sender. title is given to a conversation without one, and spoke is the agent that had its
 // turn; both may be "".
-func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, charged, body, title, spoke string) (chat.Message,
+func (d *Chats) extendTranscript(t engine.Tx, h head, m chat.Message, charged, body, title, spoke string) (chat.Message,
 	error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)

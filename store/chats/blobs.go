@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
+	"agentsite/store/engine"
 	"agentsite/store/space"
 	"agentsite/store/sqlite"
 )
@@ -40,7 +41,7 @@ func (d *Files) blob(hash string) (string, error) {
 	if path == "" {
 		return "", errNoFile()
 	}
-	return filepath.Join(filepath.Dir(d.db.Path()), path), nil
+	return filepath.Join(d.dir, path), nil
 }
 
 // PutBlob implements chat.Blobs. It returns after the content is on disk. A crash leaves at most a
@@ -50,7 +51,7 @@ func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash str
 	if err := d.disk.Check(limit, false); err != nil {
 		return "", 0, nil, err
 	}
-	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
+	root := filepath.Join(d.dir, BlobsDir)
 	if err := MakeDir(root); err != nil {
 		return "", 0, nil, diskError(err)
 	}
@@ -209,7 +210,7 @@ func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bo
 	}
 	var known bool
 	if err := d.db.Get(ctx, &known, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, hash); err != nil || known {
-		return false, sqlite.MapError(err)
+		return false, engine.MapError(err)
 	}
 	if err := os.Remove(path); err != nil {
 		return false, diskError(err)
@@ -220,7 +221,7 @@ func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bo
 // SweepBlobs deletes blobs that belong to no file and are older than the given time: their upload was
 // never completed. It returns their number. One call checks all blobs.
 func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
-	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
+	root := filepath.Join(d.dir, BlobsDir)
 	folders, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, diskError(err)
@@ -247,7 +248,7 @@ func (d *Files) sweepFolder(ctx context.Context, dir string, before time.Time) (
 	var hashes []string
 	if err := d.db.List(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin,
 		begin+"g"); err != nil {
-		return 0, sqlite.MapError(err)
+		return 0, engine.MapError(err)
 	}
 	known := make(map[string]bool, len(hashes))
 	for _, h := range hashes {

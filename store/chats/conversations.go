@@ -11,15 +11,15 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/store/engine"
 	"agentsite/store/hooks"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
 
 // CreateConversation implements chat.Rooms. Nothing is stored if one of the messages or events fails.
 func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		if err := d.checkCopies(t, c, said); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 		return out, fmt.Errorf("encode message: %w", err)
 	}
 	var opened string // id of the conversation that the same message opened before, if any
-	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
+	err = d.db.Write(ctx, func(t engine.Tx) (err error) {
 		if err := errors.Join(d.checkPost(t, p, int64(len(body))), d.checkCopies(t, c, said)); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 }
 
 // beginRoom stores a conversation with its members and its copied messages.
-func (d *Chats) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
+func (d *Chats) beginRoom(t engine.Tx, c chat.Conversation, said []chat.Message) error {
 	at := clock.Milli(c.CreatedAt)
 	if err := insertRoom(t, c, at, at, 0, nil); err != nil {
 		return err
@@ -92,7 +92,7 @@ func isOwner(m chat.Member) bool { return m.Role == chat.RoleOwner }
 
 // checkCopies returns a RateLimited fault if the owner of a new conversation may not store its copied
 // messages, which count for the owner and not for the senders.
-func (d *Chats) checkCopies(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
+func (d *Chats) checkCopies(t engine.Tx, c chat.Conversation, said []chat.Message) error {
 	i := slices.IndexFunc(c.Members, isOwner)
 	if i < 0 {
 		return nil
@@ -106,7 +106,7 @@ func (d *Chats) checkCopies(t *sqlite.Tx, c chat.Conversation, said []chat.Messa
 
 // copyMessages copies the current messages of the parent conversation to a branch: without deleted
 // ones, and without the tasks, which stay in the parent. Quotes of copied messages stay valid.
-func (d *Chats) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
+func (d *Chats) copyMessages(t engine.Tx, c chat.Conversation, said []chat.Message) error {
 	type copied struct {
 		seq   int64
 		agent bool
@@ -149,7 +149,7 @@ func (d *Chats) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Mess
 	return nil
 }
 
-func (d *Chats) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Message, error) {
+func (d *Chats) appendEvent(t engine.Tx, id string, e chat.Message) (chat.Message, error) {
 	body, err := json.Marshal(e.Parts)
 	if err != nil {
 		return e, err
@@ -160,10 +160,10 @@ func (d *Chats) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Messa
 
 // roomEvent runs change and appends the event e to the transcript, in one transaction. It returns e as
 // stored.
-func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message,
+func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change func(engine.Tx) error) (chat.Message,
 	error) {
 	var out chat.Message
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		if err := change(t); err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change
 
 // Rename implements chat.Rooms. An empty title lets the next message give one.
 func (d *Chats) Rename(ctx context.Context, id, title string, event chat.Message) (chat.Message, error) {
-	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+	return d.roomEvent(ctx, id, event, func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE conversations SET title = ? WHERE id = ?`, title, id)
 		return err
 	})
@@ -184,7 +184,7 @@ func (d *Chats) Rename(ctx context.Context, id, title string, event chat.Message
 
 // SetRoom implements chat.Rooms. A missing conversation is a NotFound fault.
 func (d *Chats) SetRoom(ctx context.Context, id string, s chat.Settings, event chat.Message) (chat.Message, error) {
-	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+	return d.roomEvent(ctx, id, event, func(t engine.Tx) error {
 		d.settings.Invalidate(t)
 		res, err := t.Exec(`UPDATE conversations SET speaks = ?, speaker_id = ?, past = ?, hops = ?, turns = ?, budget = ? WHERE id = ?`,
 			string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, id)
@@ -205,7 +205,7 @@ const deleteTraces = `DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SEL
 // and queues unused files for deletion.
 func (d *Chats) DeleteRoom(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
-	return d.words.writeWords(ctx, func(t *sqlite.Tx) error {
+	return d.words.writeWords(ctx, func(t engine.Tx) error {
 		d.members.Invalidate(t)
 		d.settings.Invalidate(t)
 		if err := dropFileUses(t, id, 0, now); err != nil {

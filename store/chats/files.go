@@ -11,15 +11,16 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
 	"agentsite/store/space"
-	"agentsite/store/sqlite"
 )
 
 // Files stores the files of messages: rows in the database, and their contents in a folder beside it. It
 // implements chat.Files.
 type Files struct {
-	db     *sqlite.DB
+	db     engine.DB
+	dir    string
 	quotas *quotas.Quotas
 	disk   *space.Space
 	// blobs is held while a blob is put into its place or deleted. Keep is read-locked by a backup,
@@ -30,8 +31,9 @@ type Files struct {
 
 var _ chat.Files = (*Files)(nil)
 
-func NewFiles(db *sqlite.DB, quotas *quotas.Quotas, disk *space.Space) *Files {
-	return &Files{db: db, quotas: quotas, disk: disk}
+// NewFiles returns the files of the portal whose data is in the folder dir.
+func NewFiles(db engine.DB, dir string, quotas *quotas.Quotas, disk *space.Space) *Files {
+	return &Files{db: db, dir: dir, quotas: quotas, disk: disk}
 }
 
 type fileRow struct {
@@ -63,7 +65,7 @@ func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID str
 		return err
 	}
 	now := clock.Milli(clock.Now())
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var sent bool
 		if err := t.Get(&sent, `SELECT EXISTS (SELECT 1 FROM uploads WHERE owner_kind = ? AND owner_id = ? AND hash = ?)`, ownerKind, ownerID, f.Hash); err != nil {
 			return err
@@ -97,7 +99,7 @@ func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID str
 func (d *Files) FileFor(ctx context.Context, hash, memberKind, memberID string) (chat.File, error) {
 	var r fileRow
 	if err := d.db.Get(ctx, &r, fileQuery+mayRead, hash, memberKind, memberID); err != nil {
-		return chat.File{}, sqlite.MapError(err)
+		return chat.File{}, engine.MapError(err)
 	}
 	return r.file(), nil
 }
@@ -107,7 +109,7 @@ func (d *Files) SharedFile(ctx context.Context, hash, conversationID string, fro
 	var r fileRow
 	if err := d.db.Get(ctx, &r, fileQuery+` AND EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = f.hash AND u.conversation_id = ?2 AND u.seq > ?3 AND u.seq <= ?4)`,
 		hash, conversationID, from, upTo); err != nil {
-		return chat.File{}, sqlite.MapError(err)
+		return chat.File{}, engine.MapError(err)
 	}
 	return r.file(), nil
 }
@@ -115,7 +117,7 @@ func (d *Files) SharedFile(ctx context.Context, hash, conversationID string, fro
 // useFiles records that the message holds the files. by must have sent them or be able to read them,
 // else it returns a NotFound fault. by nil stands for an agent; this portal stored its files itself;
 // files that are gone are left out then.
-func useFiles(t *sqlite.Tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
+func useFiles(t engine.Tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
 	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
 	for _, hash := range hashes {
 		var r fileRow
@@ -146,7 +148,7 @@ func useFiles(t *sqlite.Tx, hashes []string, conversationID string, seq int64, b
 
 // dropFileUses removes the references of one message to its files, or with seq 0 those of all messages
 // of the conversation. at is the time from which an unused file waits for its deletion.
-func dropFileUses(t *sqlite.Tx, conversationID string, seq, at int64) error {
+func dropFileUses(t engine.Tx, conversationID string, seq, at int64) error {
 	from, to := seq, seq
 	if seq == 0 {
 		to = 1<<63 - 1
@@ -176,7 +178,7 @@ const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? A
 // SweepBlobs deletes them later.
 func (d *Files) DropFiles(ctx context.Context, before time.Time, limit int) (int, error) {
 	var hashes []string
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		hashes = nil
 		if err := t.List(&hashes, looseQuery, clock.Milli(before), limit); err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
 	"agentsite/store/agents"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
 
@@ -66,7 +66,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		}
 		artifacts = string(b)
 	}
-	err = d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err = d.db.Write(ctx, func(t engine.Tx) error {
 		out = chat.Posted{}
 		var have finishing
 		if err := t.Get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed, (SELECT owner_id IS NOT NULL FROM agents WHERE id = agent_id) AS owned FROM tasks WHERE id = ?`, k.ID); err != nil {
@@ -137,7 +137,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 
 // dropCheckpoint deletes the checkpoint of a task that ended, because it may contain messages that are
 // deleted later. Those of kinds a2a and peer stay, because they hold only the remote context.
-func dropCheckpoint(t *sqlite.Tx, taskID string) error {
+func dropCheckpoint(t engine.Tx, taskID string) error {
 	_, err := t.Exec(`UPDATE tasks SET long_checkpoint = '',
 			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
 		WHERE id = ? AND (checkpoint <> '' OR long_checkpoint <> '')`, taskID)
@@ -145,7 +145,7 @@ func dropCheckpoint(t *sqlite.Tx, taskID string) error {
 }
 
 // markReplaced records that newer is the regenerated form of the answer seq.
-func markReplaced(t *sqlite.Tx, conversationID string, seq, newer int64) error {
+func markReplaced(t engine.Tx, conversationID string, seq, newer int64) error {
 	_, err := t.Exec(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
 	return err
 }
@@ -157,7 +157,7 @@ const rootQuery = `SELECT COUNT(*) AS turns, COALESCE(SUM(octet_length(m.body)),
 
 // askFurther submits the tasks for the agents that an answer addresses, while the bounds of the root
 // message allow it. held is the number of the others.
-func (d *Chats) askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (asked []task.Task, held int, err error) {
+func (d *Chats) askFurther(t engine.Tx, e chat.Ended, have finishing, seq int64) (asked []task.Task, held int, err error) {
 	var spent struct {
 		Turns int `db:"turns"`
 		Bytes int `db:"bytes"`
@@ -184,7 +184,7 @@ func (d *Chats) askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64
 // NotFound fault.
 func (d *Chats) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 	var out task.Task
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		r, err := loadMessage(t, k.ConversationID, k.MessageSeq)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && r.Kind != string(chat.Text) {
 			return errNoMessage()

@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // dayMilli is the length of a day in milliseconds, the unit of invitation_days.
@@ -16,7 +16,7 @@ const dayMilli = 24 * 60 * 60 * 1000
 
 // CreateInviting implements chat.Invitations.
 func (d *Chats) CreateInviting(ctx context.Context, c chat.Conversation, in chat.Invitees) (chat.Conversation, error) {
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		if err := d.beginRoom(t, c, nil); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (d *Chats) InvitePerson(ctx context.Context, id string, in chat.Invitees, j
 	chat.Message, error) {
 	m := in.People[0]
 	var e chat.Message
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		m, e = in.People[0], chat.Message{}
 		var now struct {
 			Inviter string `db:"inviter"`
@@ -79,12 +79,12 @@ func (d *Chats) InvitePerson(ctx context.Context, id string, in chat.Invitees, j
 		}
 		return err
 	})
-	return m, e, sqlite.MapError(err)
+	return m, e, engine.MapError(err)
 }
 
 // admitPerson makes m a member or stores an invitation of in.By and a notice, unless pending, the inviter of
 // an unanswered invitation, is set. It returns m with InviterID set if m is only invited.
-func (d *Chats) admitPerson(t *sqlite.Tx, id string, m chat.Member, in chat.Invitees, pending string,
+func (d *Chats) admitPerson(t engine.Tx, id string, m chat.Member, in chat.Invitees, pending string,
 	at time.Time) (chat.Member, error) {
 	now := clock.Milli(at)
 	var s struct {
@@ -145,7 +145,7 @@ func (d *Chats) admitPerson(t *sqlite.Tx, id string, m chat.Member, in chat.Invi
 
 // checkFull returns a Conflict fault if a conversation has more than chat.MaxMembers members and invited
 // people.
-func checkFull(t *sqlite.Tx, id string) error {
+func checkFull(t engine.Tx, id string) error {
 	var n int
 	if err := t.Get(&n, `SELECT (SELECT COUNT(*) FROM members WHERE conversation_id = ?1 AND left_at = 0)
 		+ (SELECT COUNT(DISTINCT person_id) FROM room_invitations WHERE conversation_id = ?1 AND declined_at = 0)`,
@@ -177,7 +177,7 @@ const invitedQuery = `SELECT conversation_id, person_id, handle, inviter_id FROM
 func (d *Chats) Invited(ctx context.Context, id string) ([]chat.Member, error) {
 	var rows []invitedRow
 	if err := d.db.List(ctx, &rows, invitedQuery+`= ? ORDER BY created_at, handle`, id); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	var out []chat.Member
 	for _, r := range rows {
@@ -206,7 +206,7 @@ func (d *Chats) InvitationsOf(ctx context.Context, personID string) ([]chat.Pend
 		Members        int    `db:"members"`
 	}
 	if err := d.db.List(ctx, &rows, pendingQuery, personID, maxPending); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]chat.PendingInvitation, len(rows))
 	for i, r := range rows {
@@ -220,7 +220,7 @@ func (d *Chats) InvitationsOf(ctx context.Context, personID string) ([]chat.Pend
 func (d *Chats) AcceptInvitation(ctx context.Context, id string, person chat.Member, event chat.Message) (chat.Message,
 	error) {
 	at := clock.Milli(event.CreatedAt)
-	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+	return d.roomEvent(ctx, id, event, func(t engine.Tx) error {
 		if _, err := t.Exec(`INSERT INTO accepted_inviters (person_id, inviter_id, accepted_at)
 			SELECT person_id, inviter_id, ? FROM room_invitations WHERE conversation_id = ? AND person_id = ? AND declined_at = 0
 			ON CONFLICT (person_id, inviter_id) DO NOTHING`, at, id, person.ID); err != nil {
@@ -239,7 +239,7 @@ func (d *Chats) AcceptInvitation(ctx context.Context, id string, person chat.Mem
 
 // DeclineInvitation implements chat.Invitations.
 func (d *Chats) DeclineInvitation(ctx context.Context, id, personID string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		return changeInvitation(t, `UPDATE room_invitations SET declined_at = ? WHERE conversation_id = ? AND person_id = ? AND declined_at = 0`,
 			max(clock.Milli(clock.Now()), 1), id, personID)
 	})
@@ -247,14 +247,14 @@ func (d *Chats) DeclineInvitation(ctx context.Context, id, personID string) erro
 
 // WithdrawInvitation implements chat.Invitations.
 func (d *Chats) WithdrawInvitation(ctx context.Context, id, personID string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		return changeInvitation(t, `DELETE FROM room_invitations WHERE conversation_id = ? AND person_id = ? AND declined_at = 0`,
 			id, personID)
 	})
 }
 
 // changeInvitation runs a change of a pending invitation; NotFound if it changed no row.
-func changeInvitation(t *sqlite.Tx, query string, args ...any) error {
+func changeInvitation(t engine.Tx, query string, args ...any) error {
 	res, err := t.Exec(query, args...)
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func changeInvitation(t *sqlite.Tx, query string, args ...any) error {
 func (d *Chats) CountRooms(ctx context.Context, personID string, most int) (n int, err error) {
 	err = d.db.Get(ctx, &n, `SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE member_id = ? AND kind = 'person' AND left_at = 0 LIMIT ?)`,
 		personID, most)
-	return n, sqlite.MapError(err)
+	return n, engine.MapError(err)
 }
 
 // Blocks implements chat.Invitations.
@@ -281,7 +281,7 @@ func (d *Chats) Blocks(ctx context.Context, personID string) ([]chat.Block, erro
 	}
 	if err := d.db.List(ctx, &rows, `SELECT blocked_id, handle, created_at FROM blocks WHERE person_id = ? ORDER BY handle, blocked_id LIMIT ?`,
 		personID, chat.MaxBlocks); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]chat.Block, len(rows))
 	for i, r := range rows {
@@ -293,7 +293,7 @@ func (d *Chats) Blocks(ctx context.Context, personID string) ([]chat.Block, erro
 // Block implements chat.Invitations.
 func (d *Chats) Block(ctx context.Context, personID string, b chat.Block) error {
 	at := max(clock.Milli(b.CreatedAt), 1)
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		d.blockers.InvalidateKey(t, b.ID)
 		if _, err := t.Exec(`INSERT INTO blocks (person_id, blocked_id, handle, created_at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (person_id, blocked_id) DO NOTHING`, personID, b.ID, b.Handle, at); err != nil {
@@ -317,7 +317,7 @@ func (d *Chats) Block(ctx context.Context, personID string, b chat.Block) error 
 
 // Unblock implements chat.Invitations.
 func (d *Chats) Unblock(ctx context.Context, personID, blockedID string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		d.blockers.InvalidateKey(t, blockedID)
 		_, err := t.Exec(`DELETE FROM blocks WHERE person_id = ? AND blocked_id = ?`, personID, blockedID)
 		return err
@@ -325,7 +325,7 @@ func (d *Chats) Unblock(ctx context.Context, personID, blockedID string) error {
 }
 
 // InvalidateBlocks drops the cached blocks, for a transaction that deletes some.
-func (d *Chats) InvalidateBlocks(t *sqlite.Tx) { d.blockers.Invalidate(t) }
+func (d *Chats) InvalidateBlocks(t engine.Tx) { d.blockers.Invalidate(t) }
 
 // BlockersOf implements chat.Invitations. The list is cached, because messages between two people need it.
 func (d *Chats) BlockersOf(ctx context.Context, personID string) ([]string, error) {
@@ -335,7 +335,7 @@ func (d *Chats) BlockersOf(ctx context.Context, personID string) ([]string, erro
 	}
 	if err := d.db.List(ctx, &list, `SELECT person_id FROM blocks WHERE blocked_id = ? ORDER BY person_id`,
 		personID); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	d.blockers.Put(personID, list, generation)
 	return list, nil

@@ -6,8 +6,8 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 )
 
 type roomLinkRow struct {
@@ -43,7 +43,7 @@ const (
 // against a removal, and other links, at the same moment. It also deletes links that expired more than a day ago.
 func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
 	now := clock.Milli(clock.Now())
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-24*60*60*1000); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (d *Chats) LinkByHash(ctx context.Context, secretHash string) (chat.Link, e
 	var r roomLinkRow
 	if err := d.db.Get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash,
 		clock.Milli(clock.Now())); err != nil {
-		return chat.Link{}, sqlite.MapError(err)
+		return chat.Link{}, engine.MapError(err)
 	}
 	return r.link(), nil
 }
@@ -92,7 +92,7 @@ func (d *Chats) LinksOf(ctx context.Context, conversationID string) ([]chat.Link
 	if err := d.db.List(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+
 		` ORDER BY id LIMIT 500`,
 		conversationID, clock.Milli(clock.Now())); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]chat.Link, len(rows))
 	for i, r := range rows {
@@ -103,7 +103,7 @@ func (d *Chats) LinksOf(ctx context.Context, conversationID string) ([]chat.Link
 
 // DropLink implements chat.Links. A missing link is a NotFound fault.
 func (d *Chats) DropLink(ctx context.Context, conversationID, id string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		res, err := t.Exec(`DELETE FROM room_links WHERE conversation_id = ? AND id = ?`, conversationID, id)
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func (d *Chats) DropLink(ctx context.Context, conversationID, id string) error {
 
 // countLinkUse counts a use of a link of kind join. A link without uses left, or one that ended, is a
 // Conflict fault.
-func countLinkUse(t *sqlite.Tx, conversationID, id string) error {
+func countLinkUse(t engine.Tx, conversationID, id string) error {
 	res, err := t.Exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+
 		openLink, id, conversationID, clock.Milli(clock.Now()))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/store/agents"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 type memberRow struct {
@@ -54,7 +54,7 @@ func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
 	if err := d.db.List(ctx, &rows, `SELECT kind, member_id, handle, role, from_seq FROM members
 		WHERE conversation_id = ? AND left_at = 0
 		ORDER BY joined_at, kind DESC, handle`, id); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	for _, r := range rows {
 		list = append(list, r.member())
@@ -67,7 +67,7 @@ func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
 
 // insertMember adds a member, or restores a former one with the new role; a reader stays one, because an
 // owner decided so. A present member keeps role and visible messages.
-func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
+func (d *Chats) insertMember(t engine.Tx, id string, m chat.Member, at int64) error {
 	d.members.Invalidate(t)
 	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
@@ -83,7 +83,7 @@ func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) e
 // Join implements chat.Rooms. More than chat.MaxMembers are a Conflict fault.
 func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message,
 	error) {
-	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+	return d.roomEvent(ctx, id, event, func(t engine.Tx) error {
 		if linkID != "" {
 			if err := countLinkUse(t, id, linkID); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID strin
 
 // checkReturn checks a former member who joins by a link: one who was removed needs an invitation (a
 // Conflict fault), and a reader stays a reader.
-func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
+func checkReturn(t engine.Tx, id string, m *chat.Member) error {
 	var was struct {
 		LeftAt int64  `db:"left_at"`
 		Role   string `db:"role"`
@@ -136,7 +136,7 @@ func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at t
 	if event.Sender.ID != memberID {
 		left = -left
 	}
-	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+	return d.roomEvent(ctx, id, event, func(t engine.Tx) error {
 		d.members.Invalidate(t)
 		if err := changeMember(t, `UPDATE members SET left_at = ?, role = CASE role WHEN 'reader' THEN role ELSE 'member' END WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			left, id, memberKind, memberID); err != nil {
@@ -158,7 +158,7 @@ func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at t
 // SetRole implements chat.Rooms. A change that would leave no owner is a Conflict fault.
 func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message,
 	error) {
-	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+	return d.roomEvent(ctx, id, event, func(t engine.Tx) error {
 		d.members.Invalidate(t)
 		if err := changeMember(t, `UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			role, id, memberKind, memberID); err != nil {
@@ -178,7 +178,7 @@ func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role stri
 // SetMine implements chat.Rooms. A member who left is a NotFound fault.
 func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
 	now := clock.Milli(clock.Now())
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
 			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now,
 			string(m.Notify), id, memberKind, memberID)
@@ -186,7 +186,7 @@ func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m 
 }
 
 // changeMember runs an update of one present member; NotFound if it changed no row.
-func changeMember(t *sqlite.Tx, query string, args ...any) error {
+func changeMember(t engine.Tx, query string, args ...any) error {
 	res, err := t.Exec(query, args...)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func changeMember(t *sqlite.Tx, query string, args ...any) error {
 
 // MarkRead implements chat.Rooms. It does nothing for a missing member.
 func (d *Chats) MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE members SET read_seq = MAX(read_seq, ?) WHERE conversation_id = ? AND kind = ? AND member_id = ?`, seq, id, memberKind, memberID)
 		return err
 	})

@@ -14,26 +14,26 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
+	"agentsite/store/engine"
 	"agentsite/store/hooks"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 )
 
 // Chats stores conversations with their members and messages. It implements chat.Rooms, chat.Links,
 // chat.Invitations, chat.People and chat.Transcripts, the latter without SearchMessages.
 type Chats struct {
-	db       *sqlite.DB
+	db       engine.DB
 	hooks    *hooks.Hooks
 	words    *Words
 	quotas   *quotas.Quotas
-	members  *sqlite.Cache[[]chat.Member] // keyed by conversation id
-	settings *sqlite.Cache[settingsRow]   // keyed by conversation id
-	blockers *sqlite.Cache[[]string]      // ids of those who blocked a person, keyed by the person's id
+	members  *engine.Cache[[]chat.Member] // keyed by conversation id
+	settings *engine.Cache[settingsRow]   // keyed by conversation id
+	blockers *engine.Cache[[]string]      // ids of those who blocked a person, keyed by the person's id
 }
 
-func New(db *sqlite.DB, hooks *hooks.Hooks, words *Words, quotas *quotas.Quotas) *Chats {
-	return &Chats{db: db, hooks: hooks, words: words, quotas: quotas, members: sqlite.NewCache[[]chat.Member](0),
-		settings: sqlite.NewCache[settingsRow](0), blockers: sqlite.NewCache[[]string](0)}
+func New(db engine.DB, hooks *hooks.Hooks, words *Words, quotas *quotas.Quotas) *Chats {
+	return &Chats{db: db, hooks: hooks, words: words, quotas: quotas, members: engine.NewCache[[]chat.Member](0),
+		settings: engine.NewCache[settingsRow](0), blockers: engine.NewCache[[]string](0)}
 }
 
 type MessageRow struct {
@@ -133,7 +133,7 @@ func (r MessageRow) ChainEntry() chat.ChainEntry {
 		Body: []byte(r.Body), BodyHash: r.BodyHash}
 }
 
-// Size implements sqlite.Sized.
+// Size implements engine.Sized.
 func (p packedRow) Size() int { return len(p.Head) + len(p.Body) + len(p.Hash) + rowBytes }
 
 // rowBytes is the memory of a row besides its texts.
@@ -150,11 +150,11 @@ func (d *Chats) Messages(ctx context.Context, conversationID string, span chat.S
 		order = `DESC`
 	}
 	bytes, limit := cmp.Or(span.Bytes, chat.PageBytes), min(span.Limit, 500)
-	packed, more, err := sqlite.ListUpTo[packedRow](ctx, d.db, bytes, `SELECT `+headColumns+
+	packed, more, err := engine.ListUpTo[packedRow](ctx, d.db, bytes, `SELECT `+headColumns+
 		` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
 		conversationID, span.After, span.Before, limit)
 	if err != nil {
-		return nil, false, sqlite.MapError(err)
+		return nil, false, engine.MapError(err)
 	}
 	more = more || len(packed) == limit
 	rows := make([]MessageRow, len(packed))
@@ -219,7 +219,7 @@ func (d *Chats) laterBytes(ctx context.Context, conversationID string, rows []Me
 			N   int   `db:"n"`
 		}
 		if err := d.db.List(ctx, &list, q.query, conversationID, string(in)); err != nil {
-			return nil, sqlite.MapError(err)
+			return nil, engine.MapError(err)
 		}
 		for _, r := range list {
 			seq := r.Seq
@@ -237,7 +237,7 @@ func (d *Chats) Message(ctx context.Context, conversationID string, seq int64) (
 	var r MessageRow
 	if err := d.db.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`,
 		conversationID, seq); err != nil {
-		return chat.Message{}, sqlite.MapError(err)
+		return chat.Message{}, engine.MapError(err)
 	}
 	list, err := d.present(ctx, conversationID, []MessageRow{r})
 	if err != nil {
@@ -252,7 +252,7 @@ const maxEdits = 500
 // editsQuery reads the edits of a message; an index by target serves it.
 const editsQuery = `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit' ORDER BY seq LIMIT ?`
 
-// Size implements sqlite.Sized.
+// Size implements engine.Sized.
 func (r MessageRow) Size() int { return len(r.Body) + len(r.Reason) + len(r.SenderHandle) + rowBytes }
 
 // Edits implements chat.Transcripts. Each form has the time of the message's deletion, if it was
@@ -272,15 +272,15 @@ func (d *Chats) Edits(ctx context.Context, conversationID string, seq, after int
 	}
 	var seqs []int64
 	if err := d.db.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
-		return nil, false, sqlite.MapError(err)
+		return nil, false, engine.MapError(err)
 	}
 	in, err := json.Marshal(slices.DeleteFunc(seqs, func(n int64) bool { return n <= after }))
 	if err != nil {
 		return nil, false, err
 	}
-	edits, cut, err := sqlite.ListUpTo[MessageRow](ctx, d.db, chat.PageBytes, rowsQuery, conversationID, string(in))
+	edits, cut, err := engine.ListUpTo[MessageRow](ctx, d.db, chat.PageBytes, rowsQuery, conversationID, string(in))
 	if err != nil {
-		return nil, false, sqlite.MapError(err)
+		return nil, false, engine.MapError(err)
 	}
 	of := rows[0].GoneSeq
 	if after >= seq {
@@ -370,7 +370,7 @@ func (d *Chats) rowsOf(ctx context.Context, conversationID string, seqs []int64)
 	}
 	var rows []MessageRow
 	err = d.db.List(ctx, &rows, rowsQuery, conversationID, string(in))
-	return rows, sqlite.MapError(err)
+	return rows, engine.MapError(err)
 }
 
 // reactions returns the reactions to those rows that have some, by seq, in the order in which each emoji
@@ -400,7 +400,7 @@ func (d *Chats) reactions(ctx context.Context, conversationID string, rows []Mes
 	if err := d.db.List(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
 		WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq, set_seq`, conversationID,
 		string(in)); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make(map[int64][]chat.Reaction, len(seqs))
 	for _, r := range list {

@@ -8,7 +8,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Disclosures implements chat.People. Agents to which the member disclosed nothing are missing from the
@@ -34,7 +34,7 @@ func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string,
 		FROM disclosures x JOIN agents a ON a.id = x.agent_id LEFT JOIN elsewhere e ON e.agent_id = x.agent_id
 		WHERE x.member_kind = ? AND x.member_id = ? AND x.agent_id IN (SELECT value FROM json_each(?))`, memberKind,
 		memberID, string(in)); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	for _, r := range rows {
 		out[r.AgentID] = chat.Disclosure{AgentID: r.AgentID, Agent: r.Agent, Host: r.Host, Share: chat.Share(r.Share),
@@ -45,7 +45,7 @@ func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string,
 
 // Disclose implements chat.People. It replaces an earlier disclosure to the same agent.
 func (d *Chats) Disclose(ctx context.Context, memberKind, memberID string, x chat.Disclosure) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`INSERT INTO disclosures (member_kind, member_id, agent_id, host, share, told_at) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (member_kind, member_id, agent_id) DO UPDATE SET host = excluded.host, share = excluded.share, told_at = excluded.told_at`,
 			memberKind, memberID, x.AgentID, x.Host, string(x.Share), clock.Milli(x.ToldAt))
@@ -67,12 +67,12 @@ func (d *Chats) Prefs(ctx context.Context, accountID string) (chat.Prefs, error)
 		return chat.Prefs{}, nil
 	}
 	return chat.Prefs{Notify: chat.Notify(r.Notify), QuietFrom: r.QuietFrom, QuietTo: r.QuietTo, Zone: r.Zone},
-		sqlite.MapError(err)
+		engine.MapError(err)
 }
 
 // SetPrefs implements chat.People. It replaces all settings of the account.
 func (d *Chats) SetPrefs(ctx context.Context, accountID string, p chat.Prefs) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`INSERT INTO chat_prefs (account_id, notify, quiet_from, quiet_to, zone) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (account_id) DO UPDATE SET notify = excluded.notify, quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to, zone = excluded.zone`,
 			accountID, string(p.Notify), p.QuietFrom, p.QuietTo, p.Zone)

@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // roomColumns are the columns of a conversation that are the same for all members, settingColumns the
@@ -76,7 +76,7 @@ func (d *Chats) Room(ctx context.Context, id, memberKind, memberID string) (chat
 		` FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.conversation_id = ? AND m.kind = ? AND m.member_id = ? AND m.left_at = 0`, id, memberKind,
 		memberID); err != nil {
-		return chat.Conversation{}, sqlite.MapError(err)
+		return chat.Conversation{}, engine.MapError(err)
 	}
 	return d.withMembers(ctx, r)
 }
@@ -86,7 +86,7 @@ func (d *Chats) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation,
 	var r roomRow
 	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`,
 		l.ConversationID); err != nil {
-		return chat.Conversation{}, sqlite.MapError(err)
+		return chat.Conversation{}, engine.MapError(err)
 	}
 	return d.withMembers(ctx, r)
 }
@@ -96,7 +96,7 @@ func (d *Chats) withMembers(ctx context.Context, r roomRow) (chat.Conversation, 
 	var members []memberRow
 	if err := d.db.List(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`,
 		r.ID); err != nil {
-		return chat.Conversation{}, sqlite.MapError(err)
+		return chat.Conversation{}, engine.MapError(err)
 	}
 	for _, m := range members {
 		c.Members = append(c.Members, m.member())
@@ -111,7 +111,7 @@ func (d *Chats) SettingsOf(ctx context.Context, id string) (s chat.Settings, spo
 	r, generation, ok := d.settings.Get(id)
 	if !ok {
 		if err := d.db.Get(ctx, &r, `SELECT `+settingColumns+` FROM conversations c WHERE c.id = ?`, id); err != nil {
-			return s, "", sqlite.MapError(err)
+			return s, "", engine.MapError(err)
 		}
 		d.settings.Put(id, r, generation)
 	}
@@ -150,13 +150,13 @@ func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat
 	place := make(map[string]int)
 	var ids []string
 	// Each row has the body of the last message, of which only the snippet is kept.
-	if err := sqlite.Each(ctx, d.db, func(r roomRow) bool {
+	if err := engine.Each(ctx, d.db, func(r roomRow) bool {
 		place[r.ID] = len(out)
 		out, ids = append(out, r.conversation()), append(ids, r.ID)
 		return true
 	}, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow,
 		chat.MaxUnread, f.Archived, f.Pinned); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	if len(out) == 0 {
 		return []chat.Conversation{}, nil
@@ -168,7 +168,7 @@ func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat
 	var members []memberRow
 	if err := d.db.List(ctx, &members, memberQuery+
 		`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	for _, m := range members {
 		c := &out[place[m.ConversationID]]
@@ -177,7 +177,7 @@ func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat
 	var invited []invitedRow
 	if err := d.db.List(ctx, &invited, invitedQuery+`IN (SELECT value FROM json_each(?)) ORDER BY created_at, handle`,
 		string(in)); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	for _, m := range invited {
 		c := &out[place[m.ConversationID]]

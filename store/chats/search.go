@@ -13,17 +13,17 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Search finds messages by their words. It implements SearchMessages of chat.Transcripts.
 type Search struct {
-	db    *sqlite.DB
+	db    engine.DB
 	chats *Chats
 	words *Words
 }
 
-func NewSearch(db *sqlite.DB, chats *Chats, words *Words) *Search { return &Search{db, chats, words} }
+func NewSearch(db engine.DB, chats *Chats, words *Words) *Search { return &Search{db, chats, words} }
 
 // Bounds of one search.
 const (
@@ -66,7 +66,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID,
 		memberKind, maxSearchedRooms); err != nil {
-		return nil, false, sqlite.MapError(err)
+		return nil, false, engine.MapError(err)
 	}
 	d.catchUp(ctx, list)
 	below, err := d.foundBefore(ctx, before)
@@ -80,7 +80,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	var hits []foundRow
 	for chunk := range slices.Chunk(list, roomsPerMatch) {
 		some, err := d.find(ctx, matchQuery(chunk, words), in, below, limit)
-		if sqlite.IsIndexDamaged(err) {
+		if engine.ReasonOf(err) == engine.IndexDamaged {
 			if err := d.words.emptyWords(ctx, err); err != nil {
 				return nil, false, err
 			}
@@ -143,7 +143,7 @@ func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 	if errors.Is(err, sql.ErrNoRows) { // The message was deleted meanwhile: continue before its time.
 		return from, nil
 	}
-	return id, sqlite.MapError(err)
+	return id, engine.MapError(err)
 }
 
 // find returns the newest indexed texts that match, that have an id below below and that the member may
@@ -153,7 +153,7 @@ func (d *Search) find(ctx context.Context, match string, in map[string]searchedR
 	for range maxFoundPages {
 		var page []foundRow
 		if err := d.db.List(ctx, &page, foundQuery, match, below, foundPage); err != nil {
-			return nil, sqlite.MapError(err)
+			return nil, engine.MapError(err)
 		}
 		for _, f := range page {
 			below = f.ID

@@ -7,17 +7,17 @@ import (
 	"sync"
 
 	"agentsite/internal/task"
+	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Words maintains the full-text index of messages.
 type Words struct {
-	db       *sqlite.DB
+	db       engine.DB
 	wordless rooms
 }
 
-func NewWords(db *sqlite.DB) *Words { return &Words{db: db} }
+func NewWords(db engine.DB) *Words { return &Words{db: db} }
 
 // Messages are indexed after they are stored, so that a post costs no more. The table said_words has a
 // row for each text, with an id that begins with the time of the message, so that the index returns the
@@ -106,7 +106,7 @@ func (d *Words) IndexWords(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	if err := d.db.List(ctx, &ids, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT ?`, after, wordsRooms); err != nil {
-		return true, sqlite.MapError(err)
+		return true, engine.MapError(err)
 	}
 	if len(ids) == 0 {
 		d.wordless.passed(after, "", true)
@@ -144,7 +144,7 @@ func (d *Words) readAll(ctx context.Context, ids []string) error {
 // readWords indexes a page of messages of some rooms in one transaction, and returns the rooms that have
 // more.
 func (d *Words) readWords(ctx context.Context, ids ...string) (rest []string, err error) {
-	err = d.writeWords(ctx, func(t *sqlite.Tx) error {
+	err = d.writeWords(ctx, func(t engine.Tx) error {
 		rest = nil
 		page := wordsLeft{wordsPage, wordsBytes}
 		for i, id := range ids {
@@ -170,7 +170,7 @@ type wordsLeft struct{ messages, bytes int }
 
 // indexPage indexes messages of a room while page lasts, but at least one, and reports whether there are
 // more. It skips damaged messages.
-func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) (more bool, err error) {
+func (d *Words) indexPage(t engine.Tx, conversationID string, page *wordsLeft) (more bool, err error) {
 	var c struct {
 		WordsSeq int64 `db:"words_seq"`
 		LastSeq  int64 `db:"last_seq"`
@@ -216,7 +216,7 @@ func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) 
 }
 
 // insertWord indexes a text, unless it has no words or is indexed already.
-func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string) error {
+func insertWord(t engine.Tx, conversationID string, seq, at int64, text string) error {
 	words := roomWords(conversationID, rows.ClipText(text, maxWordBytes))
 	if words == "" {
 		return nil
@@ -240,7 +240,7 @@ func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string)
 }
 
 // deleteWords removes a text from the index. PurgeWords removes its words from the file.
-func deleteWords(t *sqlite.Tx, conversationID string, seq int64) error {
+func deleteWords(t engine.Tx, conversationID string, seq int64) error {
 	var id int64
 	err := t.Get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -257,7 +257,7 @@ func deleteWords(t *sqlite.Tx, conversationID string, seq int64) error {
 }
 
 // replaceWord indexes a text in place of the previous one of the message, if that was indexed.
-func replaceWord(t *sqlite.Tx, conversationID string, seq int64, text string) error {
+func replaceWord(t engine.Tx, conversationID string, seq int64, text string) error {
 	var c struct {
 		WordsSeq  int64 `db:"words_seq"`
 		CreatedAt int64 `db:"created_at"`
@@ -286,11 +286,11 @@ const purgePages = 256
 func (d *Words) PurgeWords(ctx context.Context) error {
 	var marked bool
 	if err := d.db.Get(ctx, &marked, deletedWords); err != nil || !marked {
-		return sqlite.MapError(err)
+		return engine.MapError(err)
 	}
 	pages := -purgePages // A negative number begins a merge of all parts; later steps continue it.
 	for more := true; more; pages = purgePages {
-		err := d.writeWords(ctx, func(t *sqlite.Tx) error {
+		err := d.writeWords(ctx, func(t engine.Tx) error {
 			var before, after int64
 			if err := t.Get(&before, `SELECT total_changes()`); err != nil {
 				return err
@@ -311,9 +311,9 @@ func (d *Words) PurgeWords(ctx context.Context) error {
 
 // writeWords is DB.Write for transactions that change the index. If the index is damaged, it is emptied
 // and fn runs again; later calls of IndexWords fill the index from the messages.
-func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error {
+func (d *Words) writeWords(ctx context.Context, fn func(engine.Tx) error) error {
 	err := d.db.Write(ctx, fn)
-	if !sqlite.IsIndexDamaged(err) {
+	if engine.ReasonOf(err) != engine.IndexDamaged {
 		return err
 	}
 	if err := d.emptyWords(ctx, err); err != nil {
@@ -325,7 +325,7 @@ func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error
 // emptyWords empties a damaged index, so that all messages are indexed anew. cause is logged.
 func (d *Words) emptyWords(ctx context.Context, cause error) error {
 	d.db.Log().Warn("read the words of all messages anew", "cause", cause)
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`,
 			`UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
 			if _, err := t.Exec(q); err != nil {

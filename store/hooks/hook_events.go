@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // listener is an active webhook with the fields that decide whether an event goes to it.
@@ -28,7 +28,7 @@ const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'web
 
 // loadWebhooks returns all active webhooks by account. They are cached as a whole, so that without
 // webhooks a change costs no query. The caller must not change the map.
-func (d *Hooks) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
+func (d *Hooks) loadWebhooks(t engine.Tx) (map[string][]listener, error) {
 	changed := d.listeners.Invalidated() // true if this transaction changed webhooks, so that the cache is outdated
 	all, generation, ok := d.listeners.Get("")
 	if ok && !changed {
@@ -50,7 +50,7 @@ func (d *Hooks) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
 
 // queueEvent queues an event for an active hook. If notify.MaxWaiting events wait already, the event is
 // dropped and counted as missed.
-func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *Hooks) queueEvent(t engine.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
@@ -75,7 +75,7 @@ func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notif
 
 // notifyAccount queues an event for each webhook of an account that subscribes to its type. all is the
 // result of loadWebhooks.
-func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type,
+func (d *Hooks) notifyAccount(t engine.Tx, all map[string][]listener, accountID string, typ notify.Type,
 	f notify.Facts, at int64) error {
 	for _, l := range all[accountID] {
 		if l.wants(typ) {
@@ -88,7 +88,7 @@ func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID
 }
 
 // NotifyPushes queues the current state of a task, given in f, for the push hooks of the task.
-func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
+func (d *Hooks) NotifyPushes(t engine.Tx, f notify.Facts, at int64) error {
 	var ids []string
 	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`,
 		f.TaskID); err != nil {
@@ -104,7 +104,7 @@ func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 
 // NotifyMessage queues an event for the webhooks of the people in a conversation, except the sender, if
 // m is a text, and except those who blocked the sender.
-func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
+func (d *Hooks) NotifyMessage(t engine.Tx, m chat.Message) error {
 	if m.Kind != chat.Text {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 
 // NotifyTask queues events for the end or the question of a task: for the caller's webhooks, and with
 // pushed also for push hooks. Guests and other portals have no webhooks.
-func (d *Hooks) NotifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) error {
+func (d *Hooks) NotifyTask(t engine.Tx, k task.Task, m chat.Message, pushed bool) error {
 	at := clock.Milli(k.UpdatedAt)
 	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
 	if pushed {
@@ -152,7 +152,7 @@ func (d *Hooks) NotifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed boo
 
 // NotifyRegistration queues an event for the webhooks of a new agent's owner. A new agent has no
 // co-owners.
-func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
+func (d *Hooks) NotifyRegistration(t engine.Tx, a hub.Agent) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -162,7 +162,7 @@ func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 }
 
 // NotifyOwners queues an event for the webhooks of an agent's owner and co-owners.
-func (d *Hooks) NotifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *Hooks) NotifyOwners(t engine.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -181,7 +181,7 @@ func (d *Hooks) NotifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.T
 
 // NotifyLiveness queues an event for the owners' webhooks if the state differs from the stored one. Call
 // it before l is stored.
-func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error {
+func (d *Hooks) NotifyLiveness(t engine.Tx, agentID string, l hub.Liveness) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -203,7 +203,7 @@ func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) err
 }
 
 // NotifyReport queues an event for the webhooks of the operators.
-func (d *Hooks) NotifyReport(t *sqlite.Tx, r hub.Report) error {
+func (d *Hooks) NotifyReport(t engine.Tx, r hub.Report) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err

@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // dueHooksQuery repeats the condition of the index hooks_due word for word, because SQLite uses a
@@ -33,11 +33,11 @@ func (d *Hooks) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, l
 	}
 	var rows []hookRow
 	if err := d.db.List(ctx, &rows, dueHooksQuery, append(args, busy.Trying, limit)...); err != nil {
-		return nil, later, sqlite.MapError(err)
+		return nil, later, engine.MapError(err)
 	}
 	var next int64
 	if err := d.db.Get(ctx, &next, `SELECT COALESCE(MIN(next_at), 0) FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at > ?`, at); err != nil {
-		return nil, later, sqlite.MapError(err)
+		return nil, later, engine.MapError(err)
 	}
 	return hooksOf(rows), clock.FromMilli(next), nil
 }
@@ -54,7 +54,7 @@ func (d *Hooks) NextEvent(ctx context.Context, hookID string) (notify.Hook, noti
 	}
 	if err := d.db.Get(ctx, &r, `SELECT h.*, e.id AS seq, e.event_id, e.type, e.facts, e.created_at AS at
 		FROM (SELECT `+hookColumns+` FROM hooks WHERE id = ? AND state = 'active') h JOIN hook_events e ON e.hook_id = h.id ORDER BY e.id LIMIT 1`, hookID); err != nil {
-		return notify.Hook{}, notify.Event{}, sqlite.MapError(err)
+		return notify.Hook{}, notify.Event{}, engine.MapError(err)
 	}
 	e := notify.Event{Seq: r.Seq, ID: r.EventID, Type: notify.Type(r.Type), At: clock.FromMilli(r.At)}
 	if err := json.Unmarshal([]byte(r.Facts), &e.Facts); err != nil {
@@ -68,7 +68,7 @@ func (d *Hooks) NextEvent(ctx context.Context, hookID string) (notify.Hook, noti
 // Settle implements notify.Queue. It does nothing for a hook that was deleted, and leaves the state of
 // one that its owner has changed since o.Of.
 func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var updated int64
 		if err := t.Get(&updated, `SELECT COALESCE(MAX(updated_at), -1) FROM hooks WHERE id = ?`,
 			o.HookID); err != nil || updated < 0 {
@@ -126,7 +126,7 @@ const attemptInsert = `INSERT INTO hook_attempts (hook_id, event_id, type, at, s
 
 // insertAttempt stores an attempt of a webhook and deletes the oldest beyond notify.MaxAttempts.
 // Attempts of push hooks are not stored, because no page shows them.
-func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
+func insertAttempt(t engine.Tx, hookID string, a notify.Attempt) error {
 	res, err := t.Exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(),
 		a.Error, hookID)
 	if err != nil {
@@ -141,7 +141,7 @@ func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
 
 // AddAttempt implements notify.Queue, for a test delivery that the owner asked for.
 func (d *Hooks) AddAttempt(ctx context.Context, hookID string, a notify.Attempt) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertAttempt(t, hookID, a) })
+	return d.db.Write(ctx, func(t engine.Tx) error { return insertAttempt(t, hookID, a) })
 }
 
 // Attempts implements notify.Queue. It returns the newest first, at most notify.MaxAttempts.
@@ -155,7 +155,7 @@ func (d *Hooks) Attempts(ctx context.Context, hookID string, limit int) ([]notif
 		Error   string `db:"error"`
 	}
 	if err := d.db.List(ctx, &rows, `SELECT event_id, type, at, status, took, error FROM hook_attempts WHERE hook_id = ? ORDER BY id DESC LIMIT ?`, hookID, min(limit, notify.MaxAttempts)); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]notify.Attempt, len(rows))
 	for i, r := range rows {

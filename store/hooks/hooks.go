@@ -9,23 +9,23 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/store/engine"
 	"agentsite/store/quotas"
-	"agentsite/store/sqlite"
 )
 
 // Hooks stores webhooks and push hooks with the events that wait for them. It implements notify.Store.
 type Hooks struct {
-	db        *sqlite.DB
+	db        engine.DB
 	quotas    *quotas.Quotas
-	listeners *sqlite.Cache[map[string][]listener] // one entry with the key "", see loadWebhooks
+	listeners *engine.Cache[map[string][]listener] // one entry with the key "", see loadWebhooks
 	// hooked is raised when an event waits for a hook.
-	hooked *sqlite.Signal
+	hooked *engine.Signal
 }
 
 var _ notify.Store = (*Hooks)(nil)
 
-func New(db *sqlite.DB, quotas *quotas.Quotas) *Hooks {
-	return &Hooks{db: db, quotas: quotas, listeners: sqlite.NewCache[map[string][]listener](0), hooked: sqlite.NewSignal()}
+func New(db engine.DB, quotas *quotas.Quotas) *Hooks {
+	return &Hooks{db: db, quotas: quotas, listeners: engine.NewCache[map[string][]listener](0), hooked: engine.NewSignal()}
 }
 
 type hookRow struct {
@@ -85,7 +85,7 @@ func hookValues(h notify.Hook) []any {
 
 // AddWebhook implements notify.Hooks. It counts inactive webhooks of the account as well.
 func (d *Hooks) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM hooks WHERE kind = 'webhook' AND owner_id = ?`,
 			h.OwnerID); err != nil {
@@ -108,7 +108,7 @@ func (d *Hooks) Webhook(ctx context.Context, accountID, id string) (notify.Hook,
 	var r hookRow
 	err := d.db.Get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`,
 		accountID, id)
-	return r.hook(), sqlite.MapError(err)
+	return r.hook(), engine.MapError(err)
 }
 
 // Webhooks implements notify.Hooks. It returns them in the order of creation, at most 100.
@@ -116,12 +116,12 @@ func (d *Hooks) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, 
 	var rows []hookRow
 	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+
 		` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
-	return hooksOf(rows), sqlite.MapError(err)
+	return hooksOf(rows), engine.MapError(err)
 }
 
 // SetWebhook implements notify.Hooks. Events that wait are sent to a changed URL at once.
 func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var was struct {
 			State string `db:"state"`
 			URL   string `db:"url"`
@@ -154,7 +154,7 @@ func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
 }
 
 // deleteEvents deletes the waiting events of a hook and their count.
-func deleteEvents(t *sqlite.Tx, hookID string) error {
+func deleteEvents(t engine.Tx, hookID string) error {
 	if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id = ?`, hookID); err != nil {
 		return err
 	}
@@ -163,11 +163,11 @@ func deleteEvents(t *sqlite.Tx, hookID string) error {
 }
 
 // InvalidateListeners drops the cached webhooks, for a transaction that deletes some.
-func (d *Hooks) InvalidateListeners(t *sqlite.Tx) { d.listeners.Invalidate(t) }
+func (d *Hooks) InvalidateListeners(t engine.Tx) { d.listeners.Invalidate(t) }
 
 // DropWebhook implements notify.Hooks. It also deletes the waiting events and attempts.
 func (d *Hooks) DropWebhook(ctx context.Context, accountID, id string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		var have string
 		if err := t.Get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID,
 			id); err != nil {
@@ -187,7 +187,7 @@ func (d *Hooks) DropWebhook(ctx context.Context, accountID, id string) error {
 // PutPush implements notify.Hooks. A missing task is a NotFound fault.
 func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, error) {
 	var out notify.Hook
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		out = h
 		var k struct {
 			State     string `db:"state"`
@@ -258,14 +258,14 @@ func (d *Hooks) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error
 	var rows []hookRow
 	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+
 		` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
-	return hooksOf(rows), sqlite.MapError(err)
+	return hooksOf(rows), engine.MapError(err)
 }
 
 const pushDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?`
 
 // DropPush implements notify.Hooks. It also deletes the waiting events.
 func (d *Hooks) DropPush(ctx context.Context, taskID, name string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?)`, taskID, name); err != nil {
 			return err
 		}

@@ -7,23 +7,23 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Inbox stores the notices of accounts, which the account's page lists. It implements hub.Notices.
-type Inbox struct{ db *sqlite.DB }
+type Inbox struct{ db engine.DB }
 
-func NewInbox(db *sqlite.DB) *Inbox { return &Inbox{db} }
+func NewInbox(db engine.DB) *Inbox { return &Inbox{db} }
 
 // maxNotices is the number of notices kept for each account; older ones are deleted.
 const maxNotices = 200
 
 // AddNotice implements hub.Notices. It deletes the account's oldest notices beyond maxNotices.
 func (d *Inbox) AddNotice(ctx context.Context, n hub.Notice) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertNotice(t, n) })
+	return d.db.Write(ctx, func(t engine.Tx) error { return insertNotice(t, n) })
 }
 
-func insertNotice(t *sqlite.Tx, n hub.Notice) error {
+func insertNotice(t engine.Tx, n hub.Notice) error {
 	if _, err := t.Exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt),
 		clock.Milli(n.ReadAt)); err != nil {
@@ -45,7 +45,7 @@ func (d *Inbox) Notices(ctx context.Context, accountID string, limit int) ([]hub
 		ReadAt    int64  `db:"read_at"`
 	}
 	if err := d.db.List(ctx, &rows, `SELECT id, kind, subject, text, href, created_at, read_at FROM notices WHERE account_id = ? ORDER BY id DESC LIMIT ?`, accountID, limit); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]hub.Notice, len(rows))
 	for i, r := range rows {
@@ -60,12 +60,12 @@ func (d *Inbox) Notices(ctx context.Context, accountID string, limit int) ([]hub
 func (d *Inbox) Unread(ctx context.Context, accountID string) (int, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, accountID)
-	return n, sqlite.MapError(err)
+	return n, engine.MapError(err)
 }
 
 // MarkNotices implements hub.Notices. Notices that arrived after upTo stay unread.
 func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`,
 			clock.Milli(clock.Now()), accountID, upTo)
 		return err
@@ -74,7 +74,7 @@ func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
 
 // NotifyInvited stores a notice for a person whom the inviter invited to a conversation. It lacks the
 // title, because a title can be the text of a message that is deleted later.
-func (d *Hooks) NotifyInvited(t *sqlite.Tx, personID, inviter string, at time.Time) error {
+func (d *Hooks) NotifyInvited(t engine.Tx, personID, inviter string, at time.Time) error {
 	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeInvited, Subject: inviter,
 		Text: inviter + " invites you to a conversation.", Href: "/chat#invitations", CreatedAt: at})
 }

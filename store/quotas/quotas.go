@@ -12,19 +12,19 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/quota"
+	"agentsite/store/engine"
 	"agentsite/store/space"
-	"agentsite/store/sqlite"
 )
 
 // Quotas checks writes against the bounds. It is safe for concurrent use.
 type Quotas struct {
-	db     *sqlite.DB
+	db     engine.DB
 	limits quota.Limits
 	disk   *space.Space
 }
 
 // New returns quotas with the given bounds; nil has none. disk may be nil.
-func New(db *sqlite.DB, limits quota.Limits, disk *space.Space) *Quotas {
+func New(db engine.DB, limits quota.Limits, disk *space.Space) *Quotas {
 	return &Quotas{db, limits, disk}
 }
 
@@ -90,7 +90,7 @@ const (
 
 // CheckRoom returns a RateLimited fault if the member or caller with this kind and id may not store add
 // more bytes, and an Unavailable fault if the disk has too little room for it. Call it before the first change of a write, so that a refusal rolls nothing back.
-func (q *Quotas) CheckRoom(t *sqlite.Tx, kind, id string, add int64) error {
+func (q *Quotas) CheckRoom(t engine.Tx, kind, id string, add int64) error {
 	owner, key, ok := ownerOf(kind, id)
 	if !ok {
 		return nil
@@ -126,7 +126,7 @@ func (q *Quotas) CheckRoom(t *sqlite.Tx, kind, id string, add int64) error {
 
 // CheckAgent returns a RateLimited fault if an agent, or the account that owns it, may not store add more
 // bytes. The outcome of a task is not checked, so that no answer is lost; the next question is.
-func (q *Quotas) CheckAgent(t *sqlite.Tx, agentID string, add int64) error {
+func (q *Quotas) CheckAgent(t engine.Tx, agentID string, add int64) error {
 	if len(q.limits) == 0 {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (q *Quotas) CheckAgent(t *sqlite.Tx, agentID string, add int64) error {
 func (q *Quotas) CheckGuests() error { return q.disk.Check(RowBytes, false) }
 
 // PlaceGuest records the network of a new guest, for which the bytes of the guest count.
-func PlaceGuest(t *sqlite.Tx, guestID, addr string) error {
+func PlaceGuest(t engine.Tx, guestID, addr string) error {
 	network := quota.Network(addr)
 	if network == "" {
 		return nil
@@ -173,7 +173,7 @@ func (q *Quotas) Used(ctx context.Context, actor ident.Actor) (quota.Usage, erro
 	var r usageRow
 	err := q.db.Get(ctx, &r, query, args...)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return quota.Usage{}, sqlite.MapError(err)
+		return quota.Usage{}, engine.MapError(err)
 	}
 	r.Kind = string(owner)
 	return q.usage(r, clock.Now()), nil
@@ -185,7 +185,7 @@ const greatestQuery = `SELECT ` + usageColumns + ` FROM storage WHERE kind = ? A
 func (q *Quotas) Greatest(ctx context.Context, kind quota.Kind, limit int) ([]quota.Owner, error) {
 	var rows []usageRow
 	if err := q.db.List(ctx, &rows, greatestQuery, string(kind), limit); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]quota.Owner, len(rows))
 	for i, r := range rows {
@@ -193,7 +193,7 @@ func (q *Quotas) Greatest(ctx context.Context, kind quota.Kind, limit int) ([]qu
 		names := map[quota.Kind]string{quota.Account: `SELECT name FROM accounts WHERE id = ?`, quota.Agent: `SELECT name FROM agents WHERE id = ?`}
 		if query := names[kind]; query != "" {
 			if err := q.db.Get(ctx, &out[i].Name, query, r.ID); err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return nil, sqlite.MapError(err)
+				return nil, engine.MapError(err)
 			}
 		}
 	}
@@ -218,14 +218,14 @@ type WrongRow struct {
 func (q *Quotas) FindWrong(ctx context.Context) ([]WrongRow, error) {
 	var out []WrongRow
 	err := q.db.List(ctx, &out, WrongQuery)
-	return out, sqlite.MapError(err)
+	return out, engine.MapError(err)
 }
 
 // SweepGuests deletes the counters of guests and networks for which nothing is stored, and that stored
 // nothing yesterday or today.
 func (q *Quotas) SweepGuests(ctx context.Context) error {
 	yesterday := clock.Milli(clock.Now())/dayMilli - 1
-	return q.db.Write(ctx, func(t *sqlite.Tx) error {
+	return q.db.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`DELETE FROM storage WHERE kind IN ('guest', 'address') AND bytes <= 0 AND day < ?`, yesterday)
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/migrations"
+	"agentsite/store/engine"
 	"agentsite/store/space"
 	"agentsite/store/sqlite"
 )
@@ -53,7 +54,7 @@ type Replica struct {
 	own     record.PortalID
 	network string
 	// known caches the state of portals by their id; it equals the state on disk.
-	known *sqlite.Cache[known]
+	known *engine.Cache[known]
 	next  int64 // last key in the table wires; used by the writer goroutine only
 	open  openPortals
 	disk  *space.Space // nil watches nothing
@@ -185,7 +186,7 @@ func openFile(ctx context.Context, path string, disk *space.Space, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{DB: f, disk: disk, known: sqlite.NewCache[known](maxKnown),
+	r := &Replica{DB: f, disk: disk, known: engine.NewCache[known](maxKnown),
 		open: openPortals{make(map[record.PortalID]*portalRow)}}
 	if err := r.Get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -199,7 +200,7 @@ func (r *Replica) claimReplica(ctx context.Context, own record.PortalID, network
 	var owner struct{ Portal, Network string }
 	switch err := r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); {
 	case errors.Is(err, sql.ErrNoRows):
-		err := r.Write(ctx, func(t *sqlite.Tx) error {
+		err := r.Write(ctx, func(t engine.Tx) error {
 			_, err := t.Exec(`INSERT INTO owner (id, portal, network) VALUES (1, ?, ?)`, own, network)
 			return err
 		})
@@ -222,7 +223,7 @@ func (r *Replica) claimReplica(ctx context.Context, own record.PortalID, network
 // replica then misses no record.
 func startNumbers(ctx context.Context, db *sqlite.DB) error {
 	now := clock.Now().UnixMilli()
-	return db.Write(ctx, func(t *sqlite.Tx) error {
+	return db.Write(ctx, func(t engine.Tx) error {
 		res, err := t.Exec(`UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'said'`, now)
 		if err != nil {
 			return err
@@ -278,7 +279,7 @@ func (r *Replica) notedError(err error) error {
 	if err != nil && sqlite.IsDamaged(err) {
 		r.NoteError(err)
 	}
-	return sqlite.MapError(err)
+	return engine.MapError(err)
 }
 
 // Standing implements record.Memory. It is cached, because a Gate asks for it for each record.

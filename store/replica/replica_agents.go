@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"agentsite/internal/record"
+	"agentsite/store/engine"
 	"agentsite/store/sqlite"
 )
 
@@ -60,7 +61,7 @@ func lookUp(portal int64, keys []record.Hash,
 }
 
 // loadAgents returns the rows of some agents of a portal by key; missing ones are left out.
-func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
+func loadAgents(t engine.Tx, p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
 	if p.Slots == 0 {
 		// Without rows no query is needed, which is the usual case in a first sync.
 		return map[record.Hash]slotRow{}, nil
@@ -72,7 +73,7 @@ func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash
 }
 
 // keepAgents stores records of agents of one portal, in order, and sets kept for those that it stored.
-func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) error {
+func (r *Replica) keepAgents(t engine.Tx, list []record.Keeping, kept []bool) error {
 	p, found, err := r.findPortal(t, list[0].Record.Portal)
 	if err != nil || !found {
 		return err
@@ -154,7 +155,7 @@ const (
 )
 
 // placeAgents stores the records and their slots, many by one statement.
-func placeAgents(t *sqlite.Tx, p *portalRow, list []placed) error {
+func placeAgents(t engine.Tx, p *portalRow, list []placed) error {
 	wires, rows := make([][]any, len(list)), make([][]any, len(list))
 	for i := range list {
 		rec := list[i].Record

@@ -7,6 +7,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/store/engine"
 	"agentsite/store/sqlite"
 )
 
@@ -30,7 +31,7 @@ func (r *Replica) DHTNodes(ctx context.Context) (all []federation.DHTNode, err e
 
 // KeepDHTNodes implements federation.DHTStore. It replaces all nodes in one transaction.
 func (r *Replica) KeepDHTNodes(ctx context.Context, all []federation.DHTNode) error {
-	return r.Write(ctx, func(t *sqlite.Tx) error {
+	return r.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`DELETE FROM dht_nodes`); err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (r *Replica) DHTRecords(ctx context.Context, yield func(key record.Hash, va
 // KeepDHTRecords implements federation.DHTStore. An error may leave some records stored.
 func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecord) error {
 	now := clock.Now().UnixMilli()
-	if err := r.Write(ctx, func(t *sqlite.Tx) error {
+	if err := r.Write(ctx, func(t engine.Tx) error {
 		_, err := t.Exec(`DELETE FROM dht_records WHERE expires <= ?`, now)
 		return err
 	}); err != nil {
@@ -93,7 +94,7 @@ func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecor
 	for len(more) > 0 {
 		page := more[:min(len(more), pageDHT)]
 		more = more[len(page):]
-		err := r.Write(ctx, func(t *sqlite.Tx) error {
+		err := r.Write(ctx, func(t engine.Tx) error {
 			for _, k := range page {
 				if _, err := t.Exec(`INSERT OR REPLACE INTO dht_records (key, publisher, expires, value) VALUES (?, ?, ?, ?)`, k.Key[:], k.Publisher[:], k.Expires, k.Value); err != nil {
 					return err
@@ -110,7 +111,7 @@ func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecor
 
 // ForgetDHT implements federation.DHTStore. publisher is also the id of the node.
 func (r *Replica) ForgetDHT(ctx context.Context, publisher record.Hash) error {
-	return r.Write(ctx, func(t *sqlite.Tx) error {
+	return r.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`DELETE FROM dht_nodes WHERE id = ?`, publisher[:]); err != nil {
 			return err
 		}

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // voidAgents deletes the records of a portal's agents for which the SQL condition where is true, and
 // returns their number. Their versions stay in the slots, so that older records are still refused.
-func voidAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, error) {
+func voidAgents(t engine.Tx, p *portalRow, where string, args ...any) (int64, error) {
 	if p.Slots == 0 {
 		return 0, nil
 	}
@@ -35,7 +35,7 @@ func voidAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, e
 
 // deleteAgents deletes the slots, with their versions, of agents without a record for which where is
 // true.
-func deleteAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
+func deleteAgents(t engine.Tx, p *portalRow, where string, args ...any) error {
 	res, err := t.Exec(`DELETE FROM agents WHERE portal = ? AND n IS NULL AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func deleteAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 
 // voidSaid deletes the records of a portal that are no agents' and for which where is true. Their
 // versions stay.
-func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
+func voidSaid(t engine.Tx, p *portalRow, where string, args ...any) error {
 	where = ` WHERE portal = ? AND wire IS NOT NULL AND ` + where
 	args = append([]any{p.ID}, args...)
 	var sum struct{ Rows, Heads, Bytes int64 }
@@ -71,7 +71,7 @@ func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 
 // Drop implements federation.Replica, in one transaction; LetGo is for portals with many records.
 func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
-	return r.changePortals(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t engine.Tx) error {
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found {
 			return err
@@ -89,7 +89,7 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 
 // LetGo implements federation.Replica. Call it until done, so that each write is short.
 func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error) {
-	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t engine.Tx) error {
 		done = true
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found {
@@ -110,7 +110,7 @@ func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (
 // Omit implements federation.Replica. The position of the sync stays, because the head does not cover
 // these records.
 func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error {
-	return r.inSteps(ctx, portal, keys, func(t *sqlite.Tx, p *portalRow, key record.Hash) error {
+	return r.inSteps(ctx, portal, keys, func(t engine.Tx, p *portalRow, key record.Hash) error {
 		if _, err := deleteReplaced(t, p, `akey = ?`, key[:]); err != nil {
 			return err
 		}
@@ -133,10 +133,10 @@ const sweepStep = 256
 // inSteps calls fn for each key, in transactions of at most sweepStep keys. It does nothing for an
 // unknown portal.
 func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash,
-	fn func(*sqlite.Tx, *portalRow, record.Hash) error) error {
+	fn func(engine.Tx, *portalRow, record.Hash) error) error {
 	for len(keys) > 0 {
 		step := keys[:min(sweepStep, len(keys))]
-		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
+		err := r.changePortals(ctx, func(t engine.Tx) error {
 			p, found, err := r.findPortal(t, portal)
 			if err != nil || !found {
 				return err
@@ -158,7 +158,7 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 
 // Release implements federation.Replica. A portal that is not quarantined stays unchanged.
 func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
-	return r.changePortals(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t engine.Tx) error {
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found || !p.Quarantined {
 			return err
@@ -219,7 +219,7 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 		if err != nil {
 			return err
 		}
-		err = r.inSteps(ctx, portal, due, func(t *sqlite.Tx, p *portalRow, key record.Hash) error {
+		err = r.inSteps(ctx, portal, due, func(t engine.Tx, p *portalRow, key record.Hash) error {
 			was := *p
 			if _, err := voidAgents(t, p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
 				return err
@@ -244,7 +244,7 @@ func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalI
 			sweepStep); err != nil || len(numbers) == 0 {
 			return r.notedError(err)
 		}
-		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
+		err := r.changePortals(ctx, func(t engine.Tx) error {
 			p, found, err := r.findPortal(t, portal)
 			if err != nil || !found {
 				return err

@@ -15,6 +15,7 @@ import (
 
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
+	"agentsite/store/engine"
 	"agentsite/store/sqlite"
 )
 
@@ -365,7 +366,7 @@ func TestReplica_VerifyMendsWhatIsDamaged(t *testing.T) {
 			if before.Records != 11 {
 				t.Errorf("%d records", before.Records)
 			}
-			if err := r.Write(t.Context(), func(t *sqlite.Tx) error { _, err := t.Exec(c.query, c.args...); return err }); err != nil {
+			if err := r.Write(t.Context(), func(t engine.Tx) error { _, err := t.Exec(c.query, c.args...); return err }); err != nil {
 				t.Fatal(err)
 			}
 			r.known.Set(func(rows map[string]known) { clear(rows) })
@@ -392,7 +393,7 @@ func TestReplica_VerifyBeginsAnewWhenAnOwnRecordIsDamaged(t *testing.T) {
 	t.Parallel()
 	r := openOwn(t, t.TempDir())
 	_, _, own := stock(t, r)
-	if err := r.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := r.Write(t.Context(), func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE agents SET hash = zeroblob(32) WHERE portal = (SELECT id FROM portals WHERE portal = ?)`, own.ID)
 		return err
 	}); err != nil {

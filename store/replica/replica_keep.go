@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"agentsite/internal/record"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Keep implements record.Memory, as KeepAll of one record.
@@ -28,7 +28,7 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 			return nil, err
 		}
 	}
-	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t engine.Tx) error {
 		kept = make([]bool, len(list))
 		for from := 0; from < len(list); {
 			to := from
@@ -58,8 +58,8 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 
 // changePortals is DB.Write for transactions that may change rows of portals: it stores the changed rows
 // after fn. If fn fails, its changes to the rows in memory are undone by a rollback.
-func (r *Replica) changePortals(ctx context.Context, fn func(*sqlite.Tx) error) error {
-	return r.Write(ctx, func(t *sqlite.Tx) error {
+func (r *Replica) changePortals(ctx context.Context, fn func(engine.Tx) error) error {
+	return r.Write(ctx, func(t engine.Tx) error {
 		err := fn(t)
 		if err == nil {
 			err = r.storePortals(t)
@@ -106,7 +106,7 @@ const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS 
 
 // keepSaid stores a record that is no agent's, and reports whether it did. A card may be the first
 // record of its portal.
-func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
+func (r *Replica) keepSaid(t engine.Tx, k record.Keeping) (bool, error) {
 	rec, slot := k.Record, k.Record.Slot()
 	p, found, err := r.findPortal(t, rec.Portal)
 	if err == nil && !found && rec.Type == record.TypeCard { // A card is the first record of a new portal.
@@ -150,7 +150,7 @@ func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 
 // applyCard applies a newly stored card: the portal's records signed by keys that the card does not list
 // are deleted.
-func applyCard(t *sqlite.Tx, p *portalRow, card *record.Card) error {
+func applyCard(t engine.Tx, p *portalRow, card *record.Card) error {
 	p.ring = card.Ring()
 	p.turn()
 	args := make([]any, record.MaxKeys) // Empty strings fill the list, because no record has an empty signer.
@@ -171,7 +171,7 @@ func applyCard(t *sqlite.Tx, p *portalRow, card *record.Card) error {
 
 // applyHead applies a newly stored head. A new epoch deletes the agents of earlier ones with their
 // versions: no head will cover them, and the version of the head keeps them out.
-func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
+func applyHead(t engine.Tx, p *portalRow, head *record.Head) error {
 	over := head.Epoch > p.HeadEpoch
 	if head.Version() == (record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}) {
 		p.notWhole() // Two heads have the same version, so it is unknown which of them the stored records match.
@@ -195,7 +195,7 @@ func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
 // Quarantine implements record.Memory. A portal that is quarantined already keeps its first conflict,
 // unless only the new one is proof for other portals.
 func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
-	return r.changePortals(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t engine.Tx) error {
 		p, found, err := r.findPortal(t, c.Slot.Portal)
 		if err == nil && !found {
 			p, err = r.open.insertPortal(t, c.Slot.Portal)

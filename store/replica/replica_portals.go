@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"agentsite/internal/record"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // portalRow is one row of the table portals, with the keys of its card. A transaction changes the row in
@@ -39,7 +39,7 @@ type openPortals struct {
 	rows map[record.PortalID]*portalRow
 }
 
-// Ended implements sqlite.Ender. It drops the rows, because the next transaction reads its own.
+// Ended implements engine.Ender. It drops the rows, because the next transaction reads its own.
 func (o *openPortals) Ended(bool) { clear(o.rows) }
 
 const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq, whole_epoch, whole_seq, whole_hash, turn`
@@ -65,7 +65,7 @@ func (p *portalRow) notWhole() {
 
 // findPortal returns the row of a portal for the open transaction; false if the replica does not know
 // the portal.
-func (r *Replica) findPortal(t *sqlite.Tx, id record.PortalID) (p *portalRow, found bool, err error) {
+func (r *Replica) findPortal(t engine.Tx, id record.PortalID) (p *portalRow, found bool, err error) {
 	if p, ok := r.open.rows[id]; ok {
 		return p, true, nil
 	}
@@ -85,7 +85,7 @@ func (r *Replica) findPortal(t *sqlite.Tx, id record.PortalID) (p *portalRow, fo
 }
 
 // insertPortal inserts the row of a portal that has none, and returns it for the open transaction.
-func (o *openPortals) insertPortal(t *sqlite.Tx, id record.PortalID) (*portalRow, error) {
+func (o *openPortals) insertPortal(t engine.Tx, id record.PortalID) (*portalRow, error) {
 	res, err := t.Exec(`INSERT INTO portals (portal) VALUES (?)`, id)
 	if err != nil {
 		return nil, err
@@ -99,14 +99,14 @@ func (o *openPortals) insertPortal(t *sqlite.Tx, id record.PortalID) (*portalRow
 }
 
 // addRow adds a row to the open transaction until it ends.
-func (o *openPortals) addRow(t *sqlite.Tx, id record.PortalID, p *portalRow) {
+func (o *openPortals) addRow(t engine.Tx, id record.PortalID, p *portalRow) {
 	o.rows[id] = p
 	t.AtEnd(o)
 }
 
 // loadRing returns the keys in a portal's current card, nil without one. The cached keys are those of
 // the last commit, because only the writer goroutine commits and calls this.
-func (r *Replica) loadRing(t *sqlite.Tx, id record.PortalID, row int64) (*record.Ring, error) {
+func (r *Replica) loadRing(t engine.Tx, id record.PortalID, row int64) (*record.Ring, error) {
 	if k, _, ok := r.known.Get(string(id)); ok {
 		return k.standing.Ring, nil
 	}
@@ -120,7 +120,7 @@ func (r *Replica) loadRing(t *sqlite.Tx, id record.PortalID, row int64) (*record
 
 // storePortals stores the changed rows, and invalidates the cached state of those with a changed
 // standing.
-func (r *Replica) storePortals(t *sqlite.Tx) error {
+func (r *Replica) storePortals(t engine.Tx) error {
 	for id, p := range r.open.rows {
 		if !p.changed {
 			continue

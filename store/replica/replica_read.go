@@ -10,6 +10,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/store/engine"
 	"agentsite/store/sqlite"
 )
 
@@ -290,7 +291,7 @@ func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.
 
 // SetPosition implements federation.Replica. It does nothing for an unknown portal.
 func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error {
-	return r.changePortals(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t engine.Tx) error {
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found {
 			return err

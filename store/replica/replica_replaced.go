@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentsite/internal/record"
+	"agentsite/store/engine"
 	"agentsite/store/sqlite"
 )
 
@@ -17,7 +18,7 @@ const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kep
 
 // setAside copies the covered records of some agents to the table replaced, before newer ones take their
 // slots.
-func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
+func setAside(t engine.Tx, p *portalRow, keys []record.Hash) error {
 	for len(keys) > 0 {
 		n := sqlite.RowStep(len(keys))
 		args := make([]any, 0, n+2)
@@ -35,7 +36,7 @@ func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
 
 // deleteReplaced deletes the records of a portal in the table replaced for which the SQL condition where
 // is true, and returns their number.
-func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, error) {
+func deleteReplaced(t engine.Tx, p *portalRow, where string, args ...any) (int64, error) {
 	res, err := t.Exec(`DELETE FROM replaced WHERE portal = ? AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
 		return 0, err
@@ -48,7 +49,7 @@ func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int6
 func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now int64) error {
 	for {
 		var n int64
-		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
+		err := r.changePortals(ctx, func(t engine.Tx) error {
 			p, found, err := r.findPortal(t, portal)
 			if err != nil || !found {
 				n = 0
@@ -84,7 +85,7 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 					continue
 				}
 			}
-			err := r.changePortals(ctx, func(t *sqlite.Tx) error {
+			err := r.changePortals(ctx, func(t engine.Tx) error {
 				_, err := t.Exec(`DELETE FROM replaced WHERE n = ? AND portal = ? AND seq = ?`, a.N, id, a.Seq)
 				return err
 			})

@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // What a head covers is shown until the next head is whole: also after a
@@ -73,7 +73,7 @@ func TestReplica_SetsAsideWhatANewerOneAwaits(t *testing.T) {
 	r = openOwn(t, dir)
 	expect(many, many)
 	sound(t, r)
-	if err := r.Write(t.Context(), func(t *sqlite.Tx) error {
+	if err := r.Write(t.Context(), func(t engine.Tx) error {
 		_, err := t.Exec(`UPDATE replaced SET wire = CAST('x' AS BLOB) WHERE n = (SELECT MAX(n) FROM replaced)`)
 		return err
 	}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"agentsite/internal/record"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Report is the result of a verification of a replica. Its repairs lose no data, because deleted records
@@ -162,7 +162,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 // safe, because the head decides which agents count.
 func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *Report) error {
 	var gone int64
-	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
+	err := r.changePortals(ctx, func(t engine.Tx) error {
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found {
 			return err
@@ -217,7 +217,7 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 // for ever.
 func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type,
 	report *Report) error {
-	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
+	err := r.changePortals(ctx, func(t engine.Tx) error {
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found {
 			return err
@@ -246,7 +246,7 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 // recountPortal counts the rows of a portal and corrects its stored counts, in one transaction.
 func (r *Replica) recountPortal(ctx context.Context, portal record.PortalID, report *Report) error {
 	wrong := false
-	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
+	err := r.changePortals(ctx, func(t engine.Tx) error {
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found {
 			return err
@@ -276,7 +276,7 @@ func (r *Replica) recountPortal(ctx context.Context, portal record.PortalID, rep
 func (r *Replica) verifyWires(ctx context.Context, report *Report) error {
 	const lost = `SELECT n FROM wires EXCEPT SELECT n FROM agents WHERE n IS NOT NULL`
 	var there, held int64
-	err := r.Write(ctx, func(t *sqlite.Tx) error { // A write, because no other write can come between the two counts.
+	err := r.Write(ctx, func(t engine.Tx) error { // A write, because no other write can come between the two counts.
 		return errors.Join(t.Get(&there, `SELECT COUNT(*) FROM wires`),
 			t.Get(&held, `SELECT COUNT(*) FROM agents WHERE n IS NOT NULL`))
 	})
@@ -284,7 +284,7 @@ func (r *Replica) verifyWires(ctx context.Context, report *Report) error {
 		return err
 	}
 	var n int64
-	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t engine.Tx) error {
 		res, err := t.Exec(`DELETE FROM wires WHERE n IN (` + lost + `)`)
 		if err != nil {
 			return err

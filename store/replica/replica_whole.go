@@ -8,7 +8,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Complete implements federation.Replica. It writes one row for any number of records, which are covered
@@ -16,7 +16,7 @@ import (
 // deletes the rest.
 func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version,
 	head federation.Whole) (turn int64, ok bool, err error) {
-	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t engine.Tx) error {
 		turn, ok = 0, false
 		p, found, err := r.findPortal(t, portal)
 		if err != nil || !found || p.Quarantined || was != (record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}) {

@@ -3,7 +3,7 @@ package rows
 import (
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
@@ -42,7 +42,7 @@ func (r *AuditRow) ChainedHash(before []byte) []byte {
 
 // AppendAudit adds a decision of by to the operators' log, in the transaction that carries it out.
 // Entries are never changed.
-func AppendAudit(t *sqlite.Tx, by ident.Actor, act, subject, why string) error {
+func AppendAudit(t engine.Tx, by ident.Actor, act, subject, why string) error {
 	r := AuditRow{ActorKind: string(by.Kind), ActorID: by.ID, Act: act, Subject: subject, Why: why,
 		CreatedAt: clock.Milli(clock.Now())}
 	var last []byte

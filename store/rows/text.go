@@ -4,7 +4,7 @@ package rows
 
 import (
 	"agentsite/internal/fault"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 	"database/sql"
 	"net/url"
 	"strings"
@@ -28,8 +28,8 @@ func ClipText(s string, n int) string {
 }
 
 // TakeName reserves a name for ever, across accounts and agents; a Conflict fault when it is taken.
-func TakeName(t *sqlite.Tx, name, kind, ref string, at int64) error {
-	return sqlite.MapError(t.InsertRows(NameInsert, [][]any{{name, kind, ref, at}}))
+func TakeName(t engine.Tx, name, kind, ref string, at int64) error {
+	return engine.MapError(t.InsertRows(NameInsert, [][]any{{name, kind, ref, at}}))
 }
 
 // NameInsert is the statement of TakeName up to VALUES, for inserts of many names.

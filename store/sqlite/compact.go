@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"agentsite/store/engine"
 )
 
 const (
@@ -70,7 +72,7 @@ func (f *DB) Compact(ctx context.Context) (int64, error) {
 
 // compactStep gives at most that number of pages back, a power of two, so that few statements are kept.
 func (f *DB) compactStep(ctx context.Context, pages int) (took time.Duration, err error) {
-	err = f.Write(ctx, func(t *Tx) error {
+	err = f.Write(ctx, func(t engine.Tx) error {
 		began := time.Now()
 		_, err := t.Exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pages))
 		took = time.Since(began)

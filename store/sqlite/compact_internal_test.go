@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"agentsite/store/engine"
 )
 
 // createOlder creates a database as versions before compaction did.
@@ -35,7 +37,7 @@ func TestCompact_GivesSpaceBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		change := func(query string) {
-			if err := f.Write(t.Context(), func(t *Tx) error { _, err := t.Exec(query); return err }); err != nil {
+			if err := f.Write(t.Context(), func(t engine.Tx) error { _, err := t.Exec(query); return err }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -90,7 +92,7 @@ func TestWrite_GivesUpTheReserve(t *testing.T) {
 		}
 		defer f.Close()
 		write := func() error {
-			return f.Write(t.Context(), func(t *Tx) error {
+			return f.Write(t.Context(), func(t engine.Tx) error {
 				_, err := t.Exec(`INSERT INTO icons (hash, created_at, data) VALUES (hex(randomblob(16)), 0, zeroblob(100000))`)
 				return err
 			})
@@ -98,7 +100,7 @@ func TestWrite_GivesUpTheReserve(t *testing.T) {
 		if err := write(); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Write(t.Context(), func(t *Tx) error { _, err := t.Exec("PRAGMA max_page_count = 1"); return err }); err != nil {
+		if err := f.Write(t.Context(), func(t engine.Tx) error { _, err := t.Exec("PRAGMA max_page_count = 1"); return err }); err != nil {
 			t.Fatal(err)
 		}
 		if reserved {

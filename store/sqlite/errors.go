@@ -1,15 +1,12 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"syscall"
 
 	"modernc.org/sqlite"
 
-	"agentsite/internal/fault"
-	"agentsite/store/space"
+	"agentsite/store/engine"
 )
 
 // Result codes of SQLite that need their own handling; the last group is extended codes.
@@ -57,41 +54,29 @@ func IsPassing(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// IsIndexDamaged reports whether err is damage that a full-text index found in itself. The index can be
-// filled again, so writing need not stop.
-func IsIndexDamaged(err error) bool { return ErrorCode(err) == sqliteCorruptVTab }
-
-// IsDuplicate reports whether err says that a unique or primary key is taken.
-func IsDuplicate(err error) bool {
-	c := ErrorCode(err)
-	return c == sqliteConstraintUnique || c == sqliteConstraintPrimaryKey
-}
-
-// MapError returns err as a fault: NotFound for sql.ErrNoRows and a missing referenced row, Conflict for
-// a duplicate, Invalid for a failed check, Unavailable for a full or busy database. Other errors, faults
-// and nil are returned unchanged.
-func MapError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*fault.Error](err); ok {
+// classify returns an error of SQLite as an engine.Error with its reason; other errors unchanged.
+func classify(err error) error {
+	if err == nil || engine.ReasonOf(err) != 0 {
 		return err
 	}
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fault.Wrap(fault.NotFound, err, "Not found.")
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	var reason engine.Reason
+	switch c := ErrorCode(err); {
+	case c == 0:
 		return err
-	case IsDuplicate(err):
-		return fault.Wrap(fault.Conflict, err, "That already exists.")
-	case ErrorCode(err) == sqliteConstraintForeignKey:
-		return fault.Wrap(fault.NotFound, err, "What this belongs to is gone.")
-	case ErrorCode(err) == sqliteConstraintCheck:
-		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
+	case c == sqliteConstraintUnique, c == sqliteConstraintPrimaryKey:
+		reason = engine.Duplicate
+	case c == sqliteConstraintForeignKey:
+		reason = engine.NoParent
+	case c == sqliteConstraintCheck:
+		reason = engine.BadValue
 	case IsFull(err):
-		return space.ErrFull(err)
-	case ErrorCode(err)&0xff == sqliteBusy:
-		return fault.Wrap(fault.Unavailable, err, "This portal is busy. Try again in a moment.")
+		reason = engine.DiskFull
+	case c&0xff == sqliteBusy:
+		reason = engine.Busy
+	case c == sqliteCorruptVTab:
+		reason = engine.IndexDamaged
+	default:
+		return err
 	}
-	return err
+	return &engine.Error{Reason: reason, Err: err}
 }

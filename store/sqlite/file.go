@@ -274,7 +274,7 @@ func (f *DB) Statement(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	}
 	s, err := f.read.PreparexContext(ctx, query)
 	if err != nil {
-		return nil, err
+		return nil, classify(err)
 	}
 	if prev, loaded := f.rstmt.LoadOrStore(query, s); loaded {
 		s.Close()
@@ -289,7 +289,7 @@ func (f *DB) Get(ctx context.Context, dest any, query string, args ...any) error
 	if err != nil {
 		return err
 	}
-	return s.GetContext(ctx, dest, args...)
+	return classify(s.GetContext(ctx, dest, args...))
 }
 
 // List reads all rows into dest, a pointer to a slice. No rows are no error.
@@ -298,5 +298,18 @@ func (f *DB) List(ctx context.Context, dest any, query string, args ...any) erro
 	if err != nil {
 		return err
 	}
-	return s.SelectContext(ctx, dest, args...)
+	return classify(s.SelectContext(ctx, dest, args...))
 }
+
+// Rows implements engine.DB.
+func (f *DB) Rows(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+	s, err := f.Statement(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryxContext(ctx, args...)
+	return rows, classify(err)
+}
+
+// Classify implements engine.DB.
+func (f *DB) Classify(err error) error { return classify(err) }

@@ -12,6 +12,8 @@ import (
 	"agentsite/internal/testing/filetest"
 
 	"agentsite/internal/ident"
+
+	"agentsite/store/engine"
 )
 
 // openTestFile opens the database of a folder, which begins as an empty one.
@@ -123,7 +125,7 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 	for _, crashed := range []bool{false, true} {
 		dir := t.TempDir()
 		d := openTestFile(t, dir)
-		if err := d.Write(t.Context(), func(tx *Tx) error {
+		if err := d.Write(t.Context(), func(tx engine.Tx) error {
 			_, err := tx.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`, SchemaVersion()+1)
 			return err
 		}); err != nil {

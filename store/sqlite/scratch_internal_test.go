@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"agentsite/store/engine"
 )
 
 // The scratch of a killed process is removed, and that of a running one stays.
@@ -113,7 +115,7 @@ func TestCheckPlace_NoticesADeletedLog(t *testing.T) {
 	f := openTestFile(t, dir)
 	write := func(table string) {
 		t.Helper()
-		err := f.Write(t.Context(), func(tx *Tx) error {
+		err := f.Write(t.Context(), func(tx engine.Tx) error {
 			_, err := tx.Exec(`CREATE TABLE ` + table + ` (id INTEGER)`)
 			return err
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"agentsite/internal/fault"
+	"agentsite/store/engine"
 )
 
 const (
@@ -32,10 +33,10 @@ const (
 // op is one queued write. claimed decides between the writer, which runs it, and the caller, which
 // gave up waiting: exactly one of them wins.
 type op struct {
-	fn      func(*Tx) error
+	fn      func(engine.Tx) error
 	err     error
 	done    chan struct{}
-	soon    SoonWrite // set for a write by WriteSoon
+	soon    engine.SoonWrite // set for a write by WriteSoon
 	claimed atomic.Bool
 }
 
@@ -44,17 +45,13 @@ type op struct {
 type Tx struct {
 	f      *DB
 	writes int
-	ends   map[Ender]struct{}
+	ends   map[engine.Ender]struct{}
 }
 
-// Ender is called by the writer at the end of a transaction, before any caller is answered. A batch that
-// is rolled back and tried again ends several times.
-type Ender interface{ Ended(committed bool) }
-
 // AtEnd calls e.Ended once, when the transaction has ended, however often e was passed.
-func (t *Tx) AtEnd(e Ender) {
+func (t *Tx) AtEnd(e engine.Ender) {
 	if t.ends == nil {
-		t.ends = make(map[Ender]struct{})
+		t.ends = make(map[engine.Ender]struct{})
 	}
 	t.ends[e] = struct{}{}
 }
@@ -70,7 +67,7 @@ func (t *Tx) stmt(query string) (*sqlx.Stmt, error) {
 	if !ok {
 		prepared, err := t.f.wconn.PreparexContext(context.Background(), query)
 		if err != nil {
-			return nil, err
+			return nil, classify(err)
 		}
 		s = prepared
 		t.f.wstmt[query] = s
@@ -87,7 +84,7 @@ func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	}
 	res, err := s.Exec(args...)
 	t.note(err)
-	return res, err
+	return res, classify(err)
 }
 
 // note counts a change. A statement that broke a constraint is undone by SQLite alone, so that a refused
@@ -113,7 +110,7 @@ func (t *Tx) Get(dest any, query string, args ...any) error {
 	if !strings.HasPrefix(query, "SELECT") {
 		t.note(err)
 	}
-	return err
+	return classify(err)
 }
 
 // List reads all rows into dest, a pointer to a slice, and sees the changes of the transaction.
@@ -122,7 +119,7 @@ func (t *Tx) List(dest any, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return s.Select(dest, args...)
+	return classify(s.Select(dest, args...))
 }
 
 // Write runs fn in a transaction that other writes may share, and returns once it is on disk. fn may run
@@ -131,7 +128,7 @@ func (t *Tx) List(dest any, query string, args ...any) error {
 //
 // If ctx ends while the write still waits, the write is withdrawn; once it has begun, Write waits for
 // its outcome.
-func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
+func (f *DB) Write(ctx context.Context, fn func(engine.Tx) error) error {
 	if err := f.Writable(); err != nil {
 		return err
 	}
@@ -166,20 +163,12 @@ func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 		}
 		<-o.done
 	}
-	return MapError(o.err)
-}
-
-// SoonWrite is a small write that may share the commit of the next write.
-type SoonWrite interface {
-	// WriteRows changes rows, by the rules of DB.Write.
-	WriteRows(t *Tx) error
-	// NoteOutcome is called once with the outcome of the transaction.
-	NoteOutcome(err error)
+	return engine.MapError(o.err)
 }
 
 // WriteSoon runs w at the beginning of the next transaction, and after delay at the latest, so that a
 // small write can share the commit of the next one. It does not wait.
-func (f *DB) WriteSoon(delay time.Duration, w SoonWrite) {
+func (f *DB) WriteSoon(delay time.Duration, w engine.SoonWrite) {
 	f.soonMu.Lock()
 	f.soon = append(f.soon, &op{fn: w.WriteRows, done: make(chan struct{}), soon: w})
 	f.soonMu.Unlock()
@@ -326,7 +315,7 @@ func (f *DB) runBatch(ops []*op) (bad int, err error) {
 	t := &Tx{f: f}
 	if _, err := t.Exec("BEGIN IMMEDIATE"); err != nil {
 		f.NoteError(err)
-		return -1, fmt.Errorf("begin: %w", err)
+		return -1, fmt.Errorf("begin: %w", classify(err))
 	}
 	for i, o := range ops {
 		before := t.writes
@@ -346,12 +335,12 @@ func (f *DB) runBatch(ops []*op) (bad int, err error) {
 	if err != nil {
 		f.rollback(ctx)
 		f.NoteError(err)
-		return -1, fmt.Errorf("commit: %w", err)
+		return -1, fmt.Errorf("commit: %w", classify(err))
 	}
 	return -1, nil
 }
 
-func runOp(fn func(*Tx) error, t *Tx) (err error) {
+func runOp(fn func(engine.Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.writes++ // The changes of a write that panicked are unknown, so require a rollback.

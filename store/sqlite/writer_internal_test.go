@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"agentsite/store/engine"
 )
 
 // A write that fails by another of its batch is told so when that one can be
@@ -17,7 +19,7 @@ func TestWrite_FailsWhenItsBatchIsOnDisk(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		first := true
-		err := d.Write(t.Context(), func(*Tx) error {
+		err := d.Write(t.Context(), func(engine.Tx) error {
 			if first { // the others come meanwhile and are one batch
 				first = false
 				close(begun)
@@ -37,13 +39,13 @@ func TestWrite_FailsWhenItsBatchIsOnDisk(t *testing.T) {
 		}
 	}
 	queue(1, func() {
-		if err := d.Write(t.Context(), func(t *Tx) error { _, err := t.Exec(insert, "first"); return err }); err != nil {
+		if err := d.Write(t.Context(), func(t engine.Tx) error { _, err := t.Exec(insert, "first"); return err }); err != nil {
 			t.Error(err)
 		}
 	})
 	queue(2, func() {
 		no := errors.New("there is one")
-		err := d.Write(t.Context(), func(t *Tx) error {
+		err := d.Write(t.Context(), func(t engine.Tx) error {
 			if _, err := t.Exec(insert, "second"); err != nil {
 				return err
 			}

@@ -12,21 +12,23 @@ import (
 	"testing"
 
 	"agentsite/internal/fault"
+
+	"agentsite/store/engine"
 )
 
 func note(d *DB, ctx context.Context, subject string) error {
-	return d.Write(ctx, func(t *Tx) error { return putSubject(t, subject) })
+	return d.Write(ctx, func(t engine.Tx) error { return putSubject(t, subject) })
 }
 
-func putSubject(t *Tx, subject string) error {
+func putSubject(t engine.Tx, subject string) error {
 	_, err := t.Exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, created_at) VALUES ('', '', '', ?, 0)`, subject)
 	return err
 }
 
 // addName takes the name ada, which may be taken once.
-func addName(t *Tx, ref string) error {
+func addName(t engine.Tx, ref string) error {
 	_, err := t.Exec(`INSERT INTO names (name, kind, ref, created_at) VALUES ('ada', 'agent', ?, 1)`, ref)
-	return MapError(err)
+	return engine.MapError(err)
 }
 
 func subjects(t *testing.T, d *DB) map[string]int {
@@ -49,7 +51,7 @@ func hold(t *testing.T, d *DB) (release func()) {
 	in, out := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		done <- d.Write(context.Background(), func(*Tx) error {
+		done <- d.Write(context.Background(), func(engine.Tx) error {
 			select {
 			case <-in:
 			default:
@@ -69,7 +71,7 @@ func hold(t *testing.T, d *DB) (release func()) {
 }
 
 // together queues the ops behind one another and runs them as one batch.
-func together(t *testing.T, d *DB, ops ...func(*Tx) error) []error {
+func together(t *testing.T, d *DB, ops ...func(engine.Tx) error) []error {
 	t.Helper()
 	release := hold(t, d)
 	errs := make([]error, len(ops))
@@ -121,16 +123,16 @@ func TestWrite_FailureCostsOnlyItself(t *testing.T) {
 	d := openTestFile(t, t.TempDir())
 	refused := errors.New("refused")
 	errs := together(t, d,
-		func(t *Tx) error { return putSubject(t, "first") },
-		func(t *Tx) error { return refused },
-		func(t *Tx) error { return errors.Join(putSubject(t, "taken back"), refused) },
-		func(t *Tx) error { panic("planted") },
-		func(t *Tx) error { putSubject(t, "taken back too"); panic("planted") },
-		func(t *Tx) error { return addName(t, "x") },
-		func(t *Tx) error { return addName(t, "y") }, // taken
-		func(t *Tx) error { return errors.Join(putSubject(t, "and back"), addName(t, "y")) },
-		func(t *Tx) error { _, err := t.Exec(`INSERT INTO nowhere VALUES (1)`); return err },
-		func(t *Tx) error { return putSubject(t, "last") },
+		func(t engine.Tx) error { return putSubject(t, "first") },
+		func(t engine.Tx) error { return refused },
+		func(t engine.Tx) error { return errors.Join(putSubject(t, "taken back"), refused) },
+		func(t engine.Tx) error { panic("planted") },
+		func(t engine.Tx) error { putSubject(t, "taken back too"); panic("planted") },
+		func(t engine.Tx) error { return addName(t, "x") },
+		func(t engine.Tx) error { return addName(t, "y") }, // taken
+		func(t engine.Tx) error { return errors.Join(putSubject(t, "and back"), addName(t, "y")) },
+		func(t engine.Tx) error { _, err := t.Exec(`INSERT INTO nowhere VALUES (1)`); return err },
+		func(t engine.Tx) error { return putSubject(t, "last") },
 	)
 	for i, fails := range []bool{false, true, true, true, true, false, true, true, true, false} {
 		if (errs[i] != nil) != fails {
@@ -153,9 +155,9 @@ func TestWrite_DuplicatesAreCheap(t *testing.T) {
 	t.Parallel()
 	d := openTestFile(t, t.TempDir())
 	runs := 0 // the writer's alone
-	ops := make([]func(*Tx) error, 100)
+	ops := make([]func(engine.Tx) error, 100)
 	for i := range ops {
-		ops[i] = func(t *Tx) error { runs++; return addName(t, fmt.Sprint(i)) }
+		ops[i] = func(t engine.Tx) error { runs++; return addName(t, fmt.Sprint(i)) }
 	}
 	failed := 0
 	for _, err := range together(t, d, ops...) {
@@ -191,7 +193,7 @@ func TestWrite_BegunIsNotWithdrawn(t *testing.T) {
 	t.Parallel()
 	d := openTestFile(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := d.Write(ctx, func(t *Tx) error { cancel(); return putSubject(t, "begun") }); err != nil {
+	if err := d.Write(ctx, func(t engine.Tx) error { cancel(); return putSubject(t, "begun") }); err != nil {
 		t.Error(err)
 	}
 	if got := subjects(t, d); len(got) != 1 {
@@ -204,7 +206,7 @@ func TestWrite_QueueIsBounded(t *testing.T) {
 	d := openTestFile(t, t.TempDir())
 	release := hold(t, d)
 	for len(d.ops) < cap(d.ops) {
-		d.ops <- &op{fn: func(*Tx) error { return nil }, done: make(chan struct{})}
+		d.ops <- &op{fn: func(engine.Tx) error { return nil }, done: make(chan struct{})}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -301,14 +303,14 @@ func TestWrite_DiskFull(t *testing.T) {
 	pages := func(n int) {
 		t.Helper()
 		var now int
-		if err := d.Write(t.Context(), func(t *Tx) error {
+		if err := d.Write(t.Context(), func(t engine.Tx) error {
 			return d.wconn.GetContext(context.Background(), &now, fmt.Sprintf("PRAGMA max_page_count = %d", n))
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pages(1) // SQLite makes it the present size
-	big := func(t *Tx) error {
+	big := func(t engine.Tx) error {
 		for range 200 {
 			if err := putSubject(t, fmt.Sprintf("%0500d", 0)); err != nil {
 				return err
@@ -316,7 +318,7 @@ func TestWrite_DiskFull(t *testing.T) {
 		}
 		return nil
 	}
-	errs := together(t, d, func(t *Tx) error { return putSubject(t, "small") }, big, func(t *Tx) error { return putSubject(t, "small too") })
+	errs := together(t, d, func(t engine.Tx) error { return putSubject(t, "small") }, big, func(t engine.Tx) error { return putSubject(t, "small too") })
 	if errs[0] != nil || !fault.Is(errs[1], fault.Unavailable) || errs[2] != nil {
 		t.Error(errs)
 	}
@@ -355,7 +357,7 @@ func TestWrite_DamageStopsWriting(t *testing.T) {
 	f.Close()
 
 	d = openTestFile(t, dir)
-	err = d.Write(t.Context(), func(t *Tx) error {
+	err = d.Write(t.Context(), func(t engine.Tx) error {
 		var n int
 		return t.Get(&n, `SELECT COUNT(*) FROM audit WHERE subject <> ''`)
 	})

@@ -3,7 +3,7 @@ package tasks
 import (
 	"agentsite/internal/clock"
 
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // TopicTask is the outbox topic of tasks that wait for the runtime. Its refs are task ids.
@@ -11,7 +11,7 @@ const TopicTask = "task"
 
 // enqueueWork adds work to the outbox in the transaction that causes it, so that neither is stored
 // without the other. Work that is queued already is released to be claimed again.
-func enqueueWork(t *sqlite.Tx, topic, ref string) error {
+func enqueueWork(t engine.Tx, topic, ref string) error {
 	_, err := t.Exec(`INSERT INTO outbox (topic, ref, created_at) VALUES (?, ?, ?)
 		ON CONFLICT (topic, ref) DO UPDATE SET fence = 0, created_at = excluded.created_at`, topic, ref,
 		clock.Milli(clock.Now()))
@@ -19,7 +19,7 @@ func enqueueWork(t *sqlite.Tx, topic, ref string) error {
 }
 
 // DequeueWork deletes a row of the outbox after its work is done; a missing row is no error.
-func DequeueWork(t *sqlite.Tx, topic, ref string) error {
+func DequeueWork(t engine.Tx, topic, ref string) error {
 	_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND ref = ?`, topic, ref)
 	return err
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"agentsite/internal/task"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // ActivePortals implements task.Portals. The lists are in no order.
@@ -12,10 +12,10 @@ func (d *Tasks) ActivePortals(ctx context.Context) (asking, asked []string, err 
 	// The condition must repeat that of the index tasks_portals word for word, because SQLite uses a
 	// partial index only then.
 	if err := d.db.List(ctx, &asking, `SELECT DISTINCT substr(caller_id, 1, instr(caller_id, '/') - 1) FROM tasks WHERE caller_kind = 'portal'`+ActiveStates); err != nil {
-		return nil, nil, sqlite.MapError(err)
+		return nil, nil, engine.MapError(err)
 	}
 	err = d.db.List(ctx, &asked, `SELECT DISTINCT e.portal_id FROM outbox o JOIN tasks t ON t.id = o.ref JOIN elsewhere e ON e.agent_id = t.agent_id WHERE o.topic = 'task'`)
-	return asking, asked, sqlite.MapError(err)
+	return asking, asked, engine.MapError(err)
 }
 
 // TasksFor implements task.Portals. It returns only tasks that have not ended.
@@ -25,7 +25,7 @@ func (d *Tasks) TasksFor(ctx context.Context, portalID string) ([]task.Task, err
 	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_kind = 'portal'`+ActiveStates+
 		` AND caller_id >= ? AND caller_id < ? ORDER BY caller_id LIMIT ?`,
 		portalID+"/", portalID+"0", task.MaxStopped); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	return tasksOf(rows)
 }
@@ -35,7 +35,7 @@ func (d *Tasks) TasksAt(ctx context.Context, portalID string) ([]task.Task, erro
 	var rows []taskRow
 	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE id IN
 		(SELECT t.id FROM outbox o JOIN tasks t ON t.id = o.ref JOIN elsewhere e ON e.agent_id = t.agent_id WHERE o.topic = 'task' AND e.portal_id = ? LIMIT ?)`, portalID, task.MaxStopped); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	return tasksOf(rows)
 }

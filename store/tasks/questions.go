@@ -5,7 +5,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/task"
-	"agentsite/store/sqlite"
+	"agentsite/store/engine"
 )
 
 // Questions implements chat.Tasks. A task stores only the last message it got; the client ids of the
@@ -26,7 +26,7 @@ func (d *Tasks) Questions(ctx context.Context, t task.Task) (map[int64]string, e
 	for _, r := range rows {
 		out[r.Seq] = r.ClientID
 	}
-	return out, sqlite.MapError(err)
+	return out, engine.MapError(err)
 }
 
 const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? AND agent_id = ? AND client_id = ?`
@@ -35,12 +35,12 @@ const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? A
 func (d *Tasks) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
 	var id string
 	err := d.db.Get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
-	return id, sqlite.MapError(err)
+	return id, engine.MapError(err)
 }
 
 // ClaimFirstAsk stores which conversation a message opened, and returns it: another one if the message
 // was sent before. Other transactions see it only after the commit.
-func ClaimFirstAsk(t *sqlite.Tx, a chat.FirstAsk) (conversationID string, err error) {
+func ClaimFirstAsk(t engine.Tx, a chat.FirstAsk) (conversationID string, err error) {
 	if _, err := t.Exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
 		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID,
 		a.ConversationID); err != nil {

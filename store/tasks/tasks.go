@@ -15,14 +15,14 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/store/agents"
+	"agentsite/store/engine"
 	"agentsite/store/hooks"
-	"agentsite/store/sqlite"
 )
 
 // Tasks stores tasks, and the queue of those that wait for the runtime. It implements task.Reads,
 // task.Queue, task.Portals and chat.Tasks.
 type Tasks struct {
-	db    *sqlite.DB
+	db    engine.DB
 	hooks *hooks.Hooks
 }
 
@@ -33,7 +33,7 @@ var (
 	_ chat.Tasks   = (*Tasks)(nil)
 )
 
-func New(db *sqlite.DB, hooks *hooks.Hooks) *Tasks { return &Tasks{db, hooks} }
+func New(db engine.DB, hooks *hooks.Hooks) *Tasks { return &Tasks{db, hooks} }
 
 type taskRow struct {
 	ID             string `db:"id"`
@@ -118,7 +118,7 @@ const maxShortCheckpoint = 65536
 func (d *Tasks) TaskByID(ctx context.Context, id string) (task.Task, error) {
 	var r taskRow
 	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
-		return task.Task{}, sqlite.MapError(err)
+		return task.Task{}, engine.MapError(err)
 	}
 	return r.task()
 }
@@ -131,12 +131,12 @@ func (d *Tasks) TaskAsked(ctx context.Context, conversationID string, seq int64)
 		` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
 			SELECT 1 FROM client_ids c WHERE c.conversation_id = ?1 AND c.sender_id = tasks.agent_id AND c.client_id = tasks.id || '/' || ?2))
 		ORDER BY id LIMIT 1`, conversationID, seq); err != nil {
-		return task.Task{}, sqlite.MapError(err)
+		return task.Task{}, engine.MapError(err)
 	}
 	return r.task()
 }
 
-// Size implements sqlite.Sized.
+// Size implements engine.Sized.
 func (r taskRow) Size() int {
 	return len(r.Artifacts) + len(r.Checkpoint) + len(r.Reason) + len(r.Via) + len(r.Budget) + taskBytes
 }
@@ -150,12 +150,12 @@ func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, bool
 	if before == "" {
 		before = "~" // after every ULID
 	}
-	rows, cut, err := sqlite.ListUpTo[taskRow](ctx, d.db, task.PageBytes, `SELECT `+taskColumns+` FROM tasks
+	rows, cut, err := engine.ListUpTo[taskRow](ctx, d.db, task.PageBytes, `SELECT `+taskColumns+` FROM tasks
 		WHERE caller_id = ? AND id < ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?)
 		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State),
 		string(f.State), min(f.Limit, 200))
 	if err != nil {
-		return nil, false, sqlite.MapError(err)
+		return nil, false, engine.MapError(err)
 	}
 	list, err := tasksOf(rows)
 	return list, cut, err
@@ -172,17 +172,17 @@ func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) (t
 	args := []any{callerID, q.AgentID, q.ConversationID, q.ConversationID, string(q.State), string(q.State), after}
 	var p task.Page
 	if err := d.db.Get(ctx, &p.Total, `SELECT COUNT(*)`+which, args...); err != nil {
-		return p, sqlite.MapError(err)
+		return p, engine.MapError(err)
 	}
 	at, id := int64(math.MaxInt64), ""
 	if q.From.ID != "" {
 		at, id = clock.Milli(q.From.At), q.From.ID
 	}
 	limit := min(q.Limit, 100)
-	rows, cut, err := sqlite.ListUpTo[taskRow](ctx, d.db, task.PageBytes, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
+	rows, cut, err := engine.ListUpTo[taskRow](ctx, d.db, task.PageBytes, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
 		ORDER BY updated_at DESC, id DESC LIMIT ?`, append(args, at, id, limit)...)
 	if err != nil {
-		return p, sqlite.MapError(err)
+		return p, engine.MapError(err)
 	}
 	p.More = cut || len(rows) == limit
 	p.Tasks, err = tasksOf(rows)
@@ -206,7 +206,7 @@ func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string
 		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
 	}
 	if err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	return tasksOf(rows)
 }
@@ -214,7 +214,7 @@ func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string
 // NextFence implements task.Queue.
 func (d *Tasks) NextFence(ctx context.Context) (int64, error) {
 	var fence int64
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`INSERT INTO counters (name, value) VALUES ('fence', 1) ON CONFLICT (name) DO UPDATE SET value = counters.value + 1`); err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (d *Tasks) Queued(ctx context.Context, after int64, limit int) ([]task.Queu
 		Pushed         bool   `db:"pushed"`
 	}
 	if err := d.db.List(ctx, &rows, queuedQuery, after, limit); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	out := make([]task.Queued, 0, len(rows))
 	for _, r := range rows {
@@ -257,7 +257,7 @@ func (d *Tasks) Queued(ctx context.Context, after int64, limit int) ([]task.Queu
 func (d *Tasks) Begin(ctx context.Context, id string, fence int64) (task.Task, error) {
 	var r taskRow
 	var gone error
-	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t engine.Tx) error {
 		r, gone = taskRow{}, nil
 		now := clock.Milli(clock.Now())
 		res, err := t.Exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
@@ -294,7 +294,7 @@ func (d *Tasks) Begin(ctx context.Context, id string, fence int64) (task.Task, e
 // SaveCheckpoint implements task.Queue. A checkpoint above maxShortCheckpoint is stored in a column of
 // its own.
 func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t engine.Tx) error {
 		short, long := string(state), ""
 		if len(short) > maxShortCheckpoint {
 			short, long = "", short
@@ -319,7 +319,7 @@ func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, cal
 	err := d.db.Get(ctx, &checkpoint, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
 		AND (?4 = '' OR caller_id = ?4) ORDER BY id DESC LIMIT 1`, conversationID, agentID, before, callerID)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, sqlite.MapError(err)
+		return nil, engine.MapError(err)
 	}
 	return checkpoint, nil
 }
@@ -334,7 +334,7 @@ const waitingQuery = `SELECT ` + taskColumns +
 // caller's input continues, or else a new one is submitted. A message of another agent always submits a
 // new one, because it is no answer of the caller. If resumes is set, that task must be waiting; else it
 // returns a Conflict fault.
-func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, error) {
+func AskAgent(t engine.Tx, k task.Task, seq int64, resumes string) (task.Task, error) {
 	if k.Hop > 0 {
 		return SubmitTask(t, k, seq)
 	}
@@ -367,7 +367,7 @@ func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, 
 }
 
 // SubmitTask stores a new task for the message seq, counts it for the agent and adds it to the queue.
-func SubmitTask(t *sqlite.Tx, k task.Task, seq int64) (task.Task, error) {
+func SubmitTask(t engine.Tx, k task.Task, seq int64) (task.Task, error) {
 	k.MessageSeq, k.State = seq, task.Submitted
 	if err := StoreTask(t, k); err != nil {
 		return k, err
@@ -379,7 +379,7 @@ func SubmitTask(t *sqlite.Tx, k task.Task, seq int64) (task.Task, error) {
 }
 
 // StoreTask stores a new task without adding it to the queue.
-func StoreTask(t *sqlite.Tx, k task.Task) error {
+func StoreTask(t engine.Tx, k task.Task) error {
 	root := k.RootSeq
 	if k.Hop == 0 {
 		root = k.MessageSeq

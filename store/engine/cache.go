@@ -1,4 +1,4 @@
-package sqlite
+package engine
 
 import (
 	"cmp"
@@ -60,13 +60,13 @@ func (c *Cache[V]) Put(key string, v V, generation uint64) {
 }
 
 // Invalidate drops all rows when the transaction ends, whether it commits or not.
-func (c *Cache[V]) Invalidate(t *Tx) {
+func (c *Cache[V]) Invalidate(t Tx) {
 	c.empty = true
 	t.AtEnd(c)
 }
 
 // InvalidateKey drops one row when the transaction ends, whether it commits or not.
-func (c *Cache[V]) InvalidateKey(t *Tx, key string) {
+func (c *Cache[V]) InvalidateKey(t Tx, key string) {
 	c.keys = append(c.keys, key)
 	t.AtEnd(c)
 }
@@ -77,7 +77,7 @@ func (c *Cache[V]) Invalidated() bool { return c.empty }
 
 // Change replaces a cached row by fn of it when the transaction commits. Until then Put keeps nothing,
 // because a reader cannot know whether its row is from before or after the commit.
-func (c *Cache[V]) Change(t *Tx, key string, fn func(V) V) {
+func (c *Cache[V]) Change(t Tx, key string, fn func(V) V) {
 	if len(c.changes) == 0 {
 		c.holdRow()
 	}
@@ -132,7 +132,7 @@ func NewSignal() *Signal { return &Signal{make(chan struct{}, 1)} }
 func (s *Signal) Wake() <-chan struct{} { return s.c }
 
 // Raise wakes the reader when the transaction has committed; a rollback does not wake it.
-func (s *Signal) Raise(t *Tx) { t.AtEnd(s) }
+func (s *Signal) Raise(t Tx) { t.AtEnd(s) }
 
 func (s *Signal) Ended(committed bool) {
 	if !committed {

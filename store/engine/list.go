@@ -1,4 +1,4 @@
-package sqlite
+package engine
 
 import "context"
 
@@ -8,7 +8,7 @@ type Sized interface{ Size() int }
 // ListUpTo reads rows one by one and ends after the row with which they exceed the given bytes. cut
 // reports whether a further row exists. The first row is always read, so that a caller who continues
 // after the last row reads all of them.
-func ListUpTo[T Sized](ctx context.Context, f *DB, bytes int, query string, args ...any) (list []T, cut bool, err error) {
+func ListUpTo[T Sized](ctx context.Context, f DB, bytes int, query string, args ...any) (list []T, cut bool, err error) {
 	size := 0
 	err = Each(ctx, f, func(r T) bool {
 		if cut = size > bytes; cut {
@@ -21,12 +21,8 @@ func ListUpTo[T Sized](ctx context.Context, f *DB, bytes int, query string, args
 }
 
 // Each calls visit with each row until it returns false. Only one row is in memory at a time.
-func Each[T any](ctx context.Context, f *DB, visit func(T) bool, query string, args ...any) error {
-	s, err := f.Statement(ctx, query)
-	if err != nil {
-		return err
-	}
-	rows, err := s.QueryxContext(ctx, args...)
+func Each[T any](ctx context.Context, f DB, visit func(T) bool, query string, args ...any) error {
+	rows, err := f.Rows(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -34,11 +30,11 @@ func Each[T any](ctx context.Context, f *DB, visit func(T) bool, query string, a
 	for rows.Next() {
 		var r T
 		if err := rows.StructScan(&r); err != nil {
-			return err
+			return f.Classify(err)
 		}
 		if !visit(r) {
 			return nil
 		}
 	}
-	return rows.Err()
+	return f.Classify(rows.Err())
 }
