@@ -35,7 +35,7 @@ var shares = map[string]float64{
 	"lines over 120 columns, percent":          0.46,
 	"callback fields per 10,000 lines":         3.4,
 	"return nil, nil per 10,000 lines":         0.21,
-	"function names of one word, percent":      25,
+	"function names of one word, percent":      26, // the bar is 40; engines have the short names of database packages
 	"dialect words per 1,000 words of comment": 1.02,
 }
 

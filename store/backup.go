@@ -20,13 +20,15 @@ import (
 
 // Backups writes backups of a portal's data and verifies the data, while the portal runs.
 type Backups struct {
-	db    *sqlite.DB
+	db    Engine
+	file  *sqlite.DB // nil on PostgreSQL
+	dir   string     // the data folder
 	words *chats.Words
 	files *chats.Files
 }
 
-func newBackups(db *sqlite.DB, words *chats.Words, files *chats.Files) *Backups {
-	return &Backups{db, words, files}
+func newBackups(db Engine, file *sqlite.DB, dir string, words *chats.Words, files *chats.Files) *Backups {
+	return &Backups{db, file, dir, words, files}
 }
 
 // scryptLogN is age's own default: 256 MiB and about a second per guess.
@@ -54,7 +56,7 @@ func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions,
 	// locked.
 	d.files.Keep.RLock()
 	defer d.files.Keep.RUnlock()
-	scratch, err := sqlite.MakeScratch(filepath.Dir(d.db.Path()))
+	scratch, err := sqlite.MakeScratch(d.dir)
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)
 	}
@@ -76,7 +78,7 @@ func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions,
 			return m, fmt.Errorf("encrypt the backup: %w", err)
 		}
 	}
-	if err := pack(ctx, out, m, dir, filepath.Dir(d.db.Path())); err != nil {
+	if err := pack(ctx, out, m, dir, d.dir); err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
 	if err := errors.Join(out.Close(), buf.Flush()); err != nil {
@@ -105,7 +107,7 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
 	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile,
 		ident.OperationalKeysFile} {
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.db.Path()), name))
+		b, err := os.ReadFile(filepath.Join(d.dir, name))
 		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
 			continue // The verification below reports missing keys.
 		}
@@ -118,7 +120,7 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	}
 	// The replica comes first: the portal's own card in it is never newer than the one in the database. A
 	// failure here must not prevent the backup of people's data, because the replica can be fetched again.
-	copied, err := replica.Copy(ctx, filepath.Dir(d.db.Path()), dir)
+	copied, err := replica.Copy(ctx, d.dir, dir)
 	if err != nil {
 		d.db.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}
@@ -128,7 +130,7 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	if err := d.copyTo(ctx, filepath.Join(dir, sqlite.FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
-	report, err := verifyFolder(ctx, dir, filepath.Dir(d.db.Path()))
+	report, err := verifyFolder(ctx, dir, d.dir)
 	if err == nil {
 		err = report.err()
 	}
@@ -164,7 +166,7 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 // copyTo copies the database through a connection of its own, so that requests keep all connections of
 // the pool.
 func (d *Backups) copyTo(ctx context.Context, path string) error {
-	pool, err := sqlite.Connect(d.db.Path(), sqlite.CopyDSN(d.db.Path()), 1)
+	pool, err := sqlite.Connect(d.file.Path(), sqlite.CopyDSN(d.file.Path()), 1)
 	if err != nil {
 		return err
 	}

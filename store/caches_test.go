@@ -41,7 +41,7 @@ var readingMethods = strings.Fields(`
 	TaskByID TaskAsked ListTasks FindTasks ActiveTasks LastCheckpoint ActivePortals TasksFor TasksAt
 	DueHooks NextEvent Attempts Hooked Webhook Webhooks Pushes
 	LastCard Peers PeerChanges PeerPolicy Decisions Spent Stats Ping StorageOf GreatestStorage FreeDisk TendDisk
-	Backup Verify QuickCheck Path Log Err Fatal Close`)
+	Backup Verify QuickCheck Dir Log Err Fatal Close`)
 
 // cacheWorld is what the steps write to.
 type cacheWorld struct {

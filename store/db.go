@@ -19,7 +19,9 @@ import (
 	"agentsite/store/accounts"
 	"agentsite/store/agents"
 	"agentsite/store/chats"
+	"agentsite/store/engine"
 	"agentsite/store/hooks"
+	"agentsite/store/postgres"
 	"agentsite/store/quotas"
 	"agentsite/store/replica"
 	"agentsite/store/space"
@@ -36,7 +38,9 @@ func SchemaVersion() int64 { return sqlite.SchemaVersion() }
 // DB is the open database of a portal with its stores. It is safe for concurrent use. Close waits for
 // queued writes and must be called once the services have ended.
 type DB struct {
-	*sqlite.DB
+	Engine
+	file *sqlite.DB // nil on PostgreSQL
+	dir  string     // the data folder
 
 	Accounts *accounts.Accounts
 	Hub      *Hub
@@ -76,6 +80,8 @@ var (
 
 // Config holds the bounds on stored data. The zero Config has none.
 type Config struct {
+	// Database is the URL of a PostgreSQL database, postgres://…; "" for SQLite in the data folder.
+	Database string
 	// Quota bounds the bytes of each account, agent, network of guests and portal.
 	Quota quota.Limits
 	// Space keeps free space on the disk.
@@ -87,22 +93,31 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 	return OpenWith(ctx, dir, Config{}, log)
 }
 
-// OpenWith opens or creates the database in the folder dir, with the checks of sqlite.OpenPortal, and
-// removes temporary files of an interrupted upload.
+// OpenWith opens or creates the database of the portal with the data folder dir, with the checks of
+// sqlite.OpenPortal or postgres.Open, and removes temporary files of an interrupted upload.
 func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*DB, error) {
-	if err := refuseRemains(dir); err != nil {
-		return nil, err
+	if cfg.Database == "" {
+		if err := refuseRemains(dir); err != nil {
+			return nil, err
+		}
 	}
 	disk := space.New(dir, cfg.Space)
 	if err := disk.Refill(); err != nil {
 		log.Warn("fill the reserve", "error", err)
 	}
-	f, err := sqlite.OpenPortal(ctx, dir, disk, log)
+	sqlite.RemoveScratch(filepath.Join(dir, chats.BlobsDir))
+	if cfg.Database != "" {
+		server, err := postgres.Open(ctx, cfg.Database, postgres.Portal(), log)
+		if err != nil {
+			return nil, err
+		}
+		return newDB(server, nil, dir, cfg.Quota, disk), nil
+	}
+	file, err := sqlite.OpenPortal(ctx, dir, disk, log)
 	if err != nil {
 		return nil, err
 	}
-	sqlite.RemoveScratch(filepath.Join(dir, chats.BlobsDir))
-	return newDB(f, cfg.Quota, disk), nil
+	return newDB(file, file, dir, cfg.Quota, disk), nil
 }
 
 // refuseRemains returns an error for a folder that has other data of a portal but no database. A new
@@ -122,17 +137,41 @@ func refuseRemains(dir string) error {
 	return nil
 }
 
-func newDB(f *sqlite.DB, limits quota.Limits, disk *space.Space) *DB {
+// newDB joins the stores on an engine. file is the engine if it is SQLite, otherwise nil.
+func newDB(f Engine, file *sqlite.DB, dir string, limits quota.Limits, disk *space.Space) *DB {
 	bounds := quotas.New(f, limits, disk)
-	hook, word, file := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, filepath.Dir(f.Path()), bounds, disk)
+	hook, word, blobs := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, dir, bounds, disk)
 	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
 	chat := chats.New(f, hook, word, bounds)
 	return &DB{
-		DB:       f,
+		Engine: f, file: file, dir: dir,
 		Accounts: accounts.New(f, agent, bounds),
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
-		Chat:  &Chat{chat, file, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk, Backups: newBackups(f, word, file),
+		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
+		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk, Backups: newBackups(f, file, dir, word, blobs),
 	}
 }
+
+// Engine is a database engine of a portal.
+type Engine interface {
+	engine.DB
+	// Fatal returns a channel that is closed when an error has stopped all writing; Err returns that
+	// error. The portal should exit then and be started again.
+	Fatal() <-chan struct{}
+	Err() error
+	// CheckSettings returns an error unless the database runs with the settings that durability needs.
+	CheckSettings(ctx context.Context) error
+	// CheckPlace returns an error if the database was moved or replaced since it was opened.
+	CheckPlace() error
+	// QuickCheck returns messages about damage; none means that no damage was found.
+	QuickCheck(ctx context.Context) ([]string, error)
+	// Compact gives free space in the database back, and returns the number of pages.
+	Compact(ctx context.Context) (int64, error)
+	// Size returns the size of the database in bytes, Name its name for messages.
+	Size(ctx context.Context) (int64, error)
+	Name() string
+}
+
+// Dir returns the data folder.
+func (d *DB) Dir() string { return d.dir }

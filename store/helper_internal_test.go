@@ -61,7 +61,7 @@ var emptyFile = sync.OnceValues(func() ([]byte, error) {
 // execRaw runs statements on a connection of their own, past the store.
 func execRaw(t *testing.T, d *testDB, queries ...string) {
 	t.Helper()
-	pool, err := sqlite.Connect(d.Path(), sqlite.WriteDSN(d.Path()), 1)
+	pool, err := sqlite.Connect(d.DB.file.Path(), sqlite.WriteDSN(d.DB.file.Path()), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

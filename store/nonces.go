@@ -46,11 +46,8 @@ func (d *Peers) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until
 	if err != nil {
 		return false, err
 	}
-	stmt, err := d.db.Statement(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`)
-	if err != nil {
-		return false, engine.MapError(err)
-	}
-	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now().Add(-guard.NoncesKept)))
+	rows, err := d.db.Rows(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`,
+		clock.Milli(clock.Now().Add(-guard.NoncesKept)))
 	if err != nil {
 		return false, engine.MapError(err)
 	}

@@ -11,16 +11,15 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/store/engine"
 	"agentsite/store/rows"
-	"agentsite/store/sqlite"
 )
 
 // Peers stores the facts and decisions about other portals, and this portal's own cards. It implements
 // federation.PeerStore, Nonces and Cards.
-type Peers struct{ db *sqlite.DB }
+type Peers struct{ db engine.DB }
 
 var _ federation.PeerStore = (*Peers)(nil)
 
-func newPeers(db *sqlite.DB) *Peers { return &Peers{db} }
+func newPeers(db engine.DB) *Peers { return &Peers{db} }
 
 const (
 	// maxPeerRows bounds the rows that are read when the portal starts.

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -66,12 +65,9 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 		}
 		out[name] = n
 	}
-	for _, suffix := range []string{"", "-wal"} {
-		if st, err := os.Stat(d.Path() + suffix); err == nil {
-			out["bytes"] += st.Size()
-		}
-	}
-	return out, nil
+	var err error
+	out["bytes"], err = d.Size(ctx)
+	return out, err
 }
 
 // readyFor is how long an answer of Ping is reused, because the endpoint is public and a write costs a

@@ -67,7 +67,10 @@ type scrubRoom struct {
 // NewScrub returns a Scrub of a portal's database and its replica, nil for none. slice bounds the time of
 // one call of Next; log is called once a round with each fault.
 func NewScrub(db *DB, r *replica.Replica, slice time.Duration, log func(fault string)) *Scrub {
-	s := &Scrub{db: db.DB, slice: slice, log: log, files: []*sqlite.DB{db.DB}}
+	s := &Scrub{db: db.file, slice: slice, log: log}
+	if db.file != nil {
+		s.files = append(s.files, db.file)
+	}
 	if r != nil {
 		s.files = append(s.files, r.DB)
 	}
@@ -175,6 +178,9 @@ func (s *Scrub) checkTable(ctx context.Context, t *scrubTable) error {
 // checkRooms checks the chains of conversations until a point in time. It reports whether the last one
 // was checked.
 func (s *Scrub) checkRooms(ctx context.Context, until time.Time) (done bool, err error) {
+	if s.db == nil {
+		return true, nil // PostgreSQL checks its own pages.
+	}
 	for !done && err == nil {
 		err = s.db.ReadTx(ctx, func(tx *sqlx.Tx) error {
 			done, err = s.checkRoom(ctx, tx)

@@ -82,16 +82,16 @@ func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 // that arrive meanwhile may or may not be counted.
 func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	var r Report
-	pool, err := sqlite.Connect(d.db.Path(), sqlite.ReadDSN(d.db.Path()), 1)
+	pool, err := sqlite.Connect(d.file.Path(), sqlite.ReadDSN(d.file.Path()), 1)
 	if err != nil {
 		return r, err
 	}
 	defer pool.Close()
-	public, err := verifyPool(ctx, pool, filepath.Dir(d.db.Path()), &r)
+	public, err := verifyPool(ctx, pool, d.dir, &r)
 	if err != nil {
 		return r, err
 	}
-	return r, verifyKeys(filepath.Dir(d.db.Path()), public, &r)
+	return r, verifyKeys(d.dir, public, &r)
 }
 
 // verifyFile checks a database file that no portal writes, and returns the public key of the portal that

@@ -144,7 +144,7 @@ func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 	db, replica := d.DB, d.Replica
 	type checked interface {
 		QuickCheck(ctx context.Context) ([]string, error)
-		Path() string
+		Name() string
 	}
 	files := []checked{db}
 	if replica != nil {
@@ -170,7 +170,7 @@ func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 		}
 	}
 	for _, f := range files {
-		name := filepath.Base(f.Path())
+		name := f.Name()
 		bounded, cancel := context.WithTimeout(ctx, checkFor)
 		list, err := f.QuickCheck(bounded)
 		slow := bounded.Err() != nil

@@ -23,6 +23,8 @@ const (
 	DiskFull
 	// Busy: another process holds the database, or the server refuses connections for now.
 	Busy
+	// Unreachable: the server does not answer, or the connection to it was lost.
+	Unreachable
 	// IndexDamaged is damage that a full-text index found in itself. The index can be filled again, so
 	// writing need not stop.
 	IndexDamaged
@@ -70,6 +72,8 @@ func MapError(err error) error {
 		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
 	case DiskFull:
 		return space.ErrFull(err)
+	case Unreachable:
+		return fault.Wrap(fault.Unavailable, err, "This portal's database does not answer. Try again in a moment.")
 	case Busy:
 		return fault.Wrap(fault.Unavailable, err, "This portal is busy. Try again in a moment.")
 	}

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -313,3 +314,16 @@ func (f *DB) Rows(ctx context.Context, query string, args ...any) (*sqlx.Rows, e
 
 // Classify implements engine.DB.
 func (f *DB) Classify(err error) error { return classify(err) }
+
+// Size returns the size of the file and its write-ahead log in bytes.
+func (f *DB) Size(context.Context) (n int64, err error) {
+	for _, suffix := range []string{"", "-wal"} {
+		if st, err := os.Stat(f.path + suffix); err == nil {
+			n += st.Size()
+		}
+	}
+	return n, nil
+}
+
+// Name returns the name of the file for messages.
+func (f *DB) Name() string { return filepath.Base(f.path) }

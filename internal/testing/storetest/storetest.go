@@ -18,6 +18,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/pgtest"
 	"agentsite/store"
 	"agentsite/store/accounts"
 	"agentsite/store/chats"
@@ -68,7 +69,7 @@ func Prepare(t testing.TB, dir string) {
 	if err == nil {
 		_, err = ident.CreateKeys(dir)
 	}
-	if err == nil {
+	if err == nil && !OnPostgres() {
 		err = os.WriteFile(filepath.Join(dir, store.FileName), b, 0o600)
 	}
 	if err != nil {
@@ -96,7 +97,8 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 // Open opens the database in dir and closes it when the test ends. The test may close it earlier.
 func Open(t testing.TB, dir string) *DB {
 	t.Helper()
-	opened, err := store.Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	opened, err := store.OpenWith(context.Background(), dir, store.Config{Database: databaseOf(t, dir)},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +110,39 @@ func Open(t testing.TB, dir string) *DB {
 		}
 	})
 	return db
+}
+
+// engineVariable names the environment variable that chooses the engine of the tests: "postgres", or
+// nothing for SQLite.
+const engineVariable = "AGENTSITE_TEST_ENGINE"
+
+// OnPostgres reports whether the tests run on PostgreSQL.
+func OnPostgres() bool { return os.Getenv(engineVariable) == "postgres" }
+
+// SkipOnPostgres skips a test about files of SQLite.
+func SkipOnPostgres(t testing.TB) {
+	t.Helper()
+	if OnPostgres() {
+		t.Skip("about SQLite's files")
+	}
+}
+
+// databases maps a data folder to the URL of its database on PostgreSQL.
+var databases sync.Map
+
+// databaseOf returns the URL of the database of a data folder; "" on SQLite. The first call for a folder
+// creates it.
+func databaseOf(t testing.TB, dir string) string {
+	t.Helper()
+	if !OnPostgres() {
+		return ""
+	}
+	if url, ok := databases.Load(dir); ok {
+		return url.(string)
+	}
+	url := pgtest.NewDatabase(t)
+	databases.Store(dir, url)
+	return url
 }
 
 // CheckStorage fails the test if a counter of stored bytes differs from the rows that it counts. It does
@@ -124,7 +159,7 @@ func CheckStorage(t testing.TB, db *store.DB) {
 }
 
 // Dir returns the data folder of db, which also holds the portal's keys.
-func Dir(db *DB) string { return filepath.Dir(db.Path()) }
+func Dir(db *DB) string { return db.Dir() }
 
 // Account stores an account with that name, with a password hash that matches no password.
 func Account(t testing.TB, db *DB, name string) account.Account {

@@ -1,0 +1,189 @@
+// Package pgtest gives tests databases on a PostgreSQL server.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// serverVariable names the environment variable with the URL of a running server with a role that may create
+// databases. Without it a process of tests starts a server of its own.
+const serverVariable = "AGENTSITE_TEST_POSTGRES"
+
+var (
+	server    = sync.OnceValues(findServer)
+	databases atomic.Int64
+	stop      = func() {}
+)
+
+// Run runs the tests of a package and stops the server that they started. It returns the exit code.
+func Run(m *testing.M) int {
+	code := m.Run()
+	stop()
+	return code
+}
+
+// NewDatabase creates an empty database and returns its URL. It is dropped when the test ends. The test
+// is skipped without a server. A package that calls it runs its tests by Run.
+func NewDatabase(t testing.TB) string {
+	t.Helper()
+	url, err := server()
+	if err != nil {
+		t.Skipf("no PostgreSQL server: %v", err)
+	}
+	name := fmt.Sprintf("agentsite_test_%d_%d", os.Getpid(), databases.Add(1))
+	exec := func(query string) {
+		t.Helper()
+		c, err := pgx.Connect(context.Background(), url)
+		if err == nil {
+			_, err = c.Exec(context.Background(), query)
+			err = errors.Join(err, c.Close(context.Background()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING 'UTF8'")
+	t.Cleanup(func() { exec("DROP DATABASE " + name + " WITH (FORCE)") })
+	before, after, _ := strings.Cut(url, "/postgres?")
+	return before + "/" + name + "?" + after
+}
+
+// Server is a PostgreSQL server that a test starts, kills and starts again.
+type Server struct {
+	Dir  string // with the data in "data"
+	Port int
+	cmd  *exec.Cmd
+}
+
+// Find reports whether the programs of a server are there.
+func Find() error {
+	for _, name := range []string{"initdb", "postgres"} {
+		if _, err := program(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// program returns the path of a program of PostgreSQL. Debian installs most of them outside PATH.
+func program(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name) // cannot fail: the pattern is valid
+	if len(found) == 0 {
+		return "", err
+	}
+	return found[len(found)-1], nil
+}
+
+// NewServer creates the data of a server in a new folder, without starting it. The caller removes Dir.
+func NewServer() (*Server, error) {
+	if err := Find(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "agentsite-postgres-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Dir: dir}
+	if err := asUser(dir); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s.Port = l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	cmd, err := command("initdb", "-D", filepath.Join(dir, "data"), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-N")
+	if err != nil {
+		return nil, err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	return s, nil
+}
+
+// URL returns the URL of a database of the server.
+func (s *Server) URL(database string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.Port, database)
+}
+
+// Start starts the server and returns when it answers.
+func (s *Server) Start(ctx context.Context) error {
+	cmd, err := command("postgres", "-D", filepath.Join(s.Dir, "data"), "-p", fmt.Sprint(s.Port), "-k", s.Dir,
+		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=32MB")
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd = cmd
+	for {
+		c, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			return c.Close(ctx)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Kill ends all processes of the server at once, as a crash would.
+func (s *Server) Kill() { s.signal(syscall.SIGKILL) }
+
+// Stop ends the server and removes its folder.
+func (s *Server) Stop() {
+	s.signal(syscall.SIGQUIT)
+	_ = os.RemoveAll(s.Dir) // a test's folder; the next start of the machine removes the rest
+}
+
+func (s *Server) signal(sig syscall.Signal) {
+	if s.cmd == nil {
+		return
+	}
+	_ = syscall.Kill(-s.cmd.Process.Pid, sig) // the group has ended if this fails
+	_ = s.cmd.Wait()                          // the exit status of a killed server is no error
+	s.cmd = nil
+}
+
+func findServer() (string, error) {
+	if url := os.Getenv(serverVariable); url != "" {
+		return url, nil
+	}
+	s, err := NewServer()
+	if err == nil {
+		err = s.Start(context.Background())
+	}
+	if err != nil {
+		return "", err
+	}
+	stop = s.Stop
+	return s.URL("postgres"), nil
+}
