@@ -209,6 +209,7 @@ func (w *cacheWorld) waiting() webhookEvents {
 // A cached row is the one on the disk after every write there is.
 func TestCaches_MatchTheDiskAfterEveryWrite(t *testing.T) {
 	t.Parallel()
+	storetest.SkipOnPostgres(t)
 	w := newCacheWorld(t)
 	steps := make(map[string]bool)
 	for _, list := range [][]cacheStep{w.accountSteps(), w.agentSteps(), w.invitationSteps(), w.roomSteps(), w.taskSteps(), w.hookSteps(), w.otherSteps()} {

@@ -19,6 +19,7 @@ import (
 // Only data that others still see holds the id of an erased account, and the database is sound.
 func TestErase_LeavesWhatOthersSee(t *testing.T) {
 	t.Parallel()
+	storetest.SkipOnPostgres(t)
 	db := storetest.New(t)
 	ctx := t.Context()
 	ann, bob := storetest.Account(t, db, "ann"), storetest.Account(t, db, "bob")

@@ -41,7 +41,7 @@ func (d *DB) Add(ctx context.Context, day, who string, tokens int64) error {
 	oldest := at.AddDate(0, 0, -modelDays).Format(time.DateOnly)
 	return d.Write(ctx, func(t engine.Tx) error {
 		if _, err := t.Exec(`INSERT INTO model_days (day, who, tokens) VALUES (?, ?, ?)
-			ON CONFLICT (day, who) DO UPDATE SET tokens = MIN(tokens + excluded.tokens, ?)`, day, who,
+			ON CONFLICT (day, who) DO UPDATE SET tokens = MIN(model_days.tokens + excluded.tokens, ?)`, day, who,
 			min(tokens, maxTokens), maxTokens); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (d *Peers) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) err
 			return err
 		}
 		for nonce, until := range list {
-			if _, err := t.Exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO UPDATE SET until = max(until, excluded.until)`, nonce[:], clock.Milli(until)); err != nil {
+			if _, err := t.Exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO UPDATE SET until = max(peer_nonces.until, excluded.until)`, nonce[:], clock.Milli(until)); err != nil {
 				return err
 			}
 		}

@@ -55,6 +55,7 @@ func damaged(t *testing.T, change func(file []byte, at int)) *storetest.DB {
 
 func TestScrub(t *testing.T) {
 	t.Parallel()
+	storetest.SkipOnPostgres(t)
 	const pageBytes = 4096
 	for _, tt := range []struct {
 		name, says string

@@ -13,7 +13,15 @@ CREATE FUNCTION min(bigint, bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALL
   RETURN CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL ELSE least($1, $2) END;
 
 CREATE FUNCTION json_each(text) RETURNS TABLE (value text) LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-  SELECT json_array_elements_text($1::json)
+  SELECT json_array_elements_text(CASE json_typeof($1::json) WHEN 'array' THEN $1::json ELSE '[]' END)
+$$;
+
+CREATE FUNCTION max(bigint, bigint, bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN max(max($1, $2), $3);
+
+-- json_remove takes a path of one name, as in '$.config'.
+CREATE FUNCTION json_remove(text, text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT json_object_agg(key, value)::text FROM json_each($1::json) WHERE '$.' || key <> $2
 $$;
 
 CREATE FUNCTION json_valid(text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$

@@ -340,7 +340,7 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string,
 	now := clock.Milli(clock.Now())
 	var found []credentialRow
 	err := d.db.List(ctx, &found, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, COALESCE(parent, '') AS parent, created_at, used_at, expires_at
-		FROM credentials WHERE account_id IS ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
+		FROM credentials WHERE account_id IS NOT DISTINCT FROM ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
 		rows.NullText(accountID), string(kind), now)
 	out := make([]account.Credential, 0, len(found))
 	for _, r := range found {
@@ -359,7 +359,7 @@ func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, 
 		gone = nil
 		d.credentials.Invalidate(t)
 		if err := t.List(&gone, `WITH RECURSIVE ended (id) AS (
-			SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)
+			SELECT id FROM credentials WHERE account_id IS NOT DISTINCT FROM ? AND kind = ? AND (? = '' OR id = ?)
 			UNION SELECT c.id FROM credentials c JOIN ended ON c.parent = ended.id) SELECT id FROM ended`,
 			rows.NullText(accountID), string(kind), id, id); err != nil {
 			return err

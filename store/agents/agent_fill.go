@@ -90,7 +90,7 @@ func (d *Agents) coOwners(ctx context.Context) (map[string]string, error) {
 		Agent  string `db:"agent_id"`
 		Owners string `db:"owners"`
 	}
-	if err := d.db.List(ctx, &list, `SELECT agent_id, group_concat(account_id, ' ') AS owners FROM agent_owners GROUP BY agent_id`); err != nil {
+	if err := d.db.List(ctx, &list, `SELECT agent_id, string_agg(account_id, ' ') AS owners FROM agent_owners GROUP BY agent_id`); err != nil {
 		return nil, err
 	}
 	m := make(map[string]string, len(list))

@@ -121,7 +121,7 @@ func originOf(address string) string {
 }
 
 const agentColumns = `a.id, a.name, a.kind, COALESCE(a.owner_id, '') AS owner_id, COALESCE(o.name, '') AS owner_name,
-	COALESCE((SELECT group_concat(w.account_id, ' ') FROM agent_owners w WHERE w.agent_id = a.id), '') AS co_owners, a.version, a.title, a.visibility, a.spec,
+	COALESCE((SELECT string_agg(w.account_id, ' ') FROM agent_owners w WHERE w.agent_id = a.id), '') AS co_owners, a.version, a.title, a.visibility, a.spec,
 	a.secret IS NOT NULL AS has_secret, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
 	a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at`
 

@@ -52,8 +52,9 @@ func CountCall(t engine.Tx, k task.Task) error {
 	}
 	var calls int
 	if err := t.Get(&calls, `INSERT INTO agent_days (agent_id, day, calls, guests, completed, ms) VALUES (?, ?, 1, ?, ?, ?)
-		ON CONFLICT (agent_id, day) DO UPDATE SET calls = calls + 1, guests = guests + excluded.guests,
-			completed = completed + excluded.completed, ms = ms + excluded.ms RETURNING calls`, k.AgentID, day, guests,
+		ON CONFLICT (agent_id, day) DO UPDATE SET calls = agent_days.calls + 1,
+			guests = agent_days.guests + excluded.guests, completed = agent_days.completed + excluded.completed,
+			ms = agent_days.ms + excluded.ms RETURNING calls`, k.AgentID, day, guests,
 		completed, ms); err != nil {
 		return err
 	}

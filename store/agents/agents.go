@@ -154,7 +154,7 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 				return err
 			}
 		}
-		err := t.InsertRows(rows.NameInsert, names)
+		err := t.Try(func() error { return t.InsertRows(rows.NameInsert, names) })
 		if engine.ReasonOf(err) == engine.Duplicate {
 			return findTaken(t, list, at)
 		}

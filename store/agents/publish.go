@@ -34,7 +34,7 @@ func (d *Agents) Published(ctx context.Context, numbers []int64) error {
 		return err
 	}
 	return d.db.Write(ctx, func(t engine.Tx) error {
-		_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT value FROM json_each(?))`, topicPublish,
+		_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT CAST(value AS BIGINT) FROM json_each(?))`, topicPublish,
 			string(list))
 		return err
 	})

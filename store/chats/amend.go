@@ -55,10 +55,10 @@ func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Messag
 		}
 		switch m.Kind {
 		case chat.React:
-			_, err = t.Exec(`UPDATE messages SET reacted = EXISTS (SELECT 1 FROM reactions x WHERE x.conversation_id = ?1 AND x.seq = ?2) WHERE conversation_id = ?1 AND seq = ?2`,
+			_, err = t.Exec(`UPDATE messages SET reacted = CASE WHEN EXISTS (SELECT 1 FROM reactions x WHERE x.conversation_id = ?1 AND x.seq = ?2) THEN 1 ELSE 0 END WHERE conversation_id = ?1 AND seq = ?2`,
 				m.ConversationID, m.Target)
 		case chat.Edit:
-			err = applyEdit(t, r, m, out.Seq)
+			err = applyEdit(d.words, t, r, m, out.Seq)
 		case chat.Unsaid:
 			err = deleteMessage(t, r, out.Seq, clock.Milli(m.CreatedAt))
 		}
@@ -129,7 +129,7 @@ func setReaction(t engine.Tx, m chat.Message, seq int64, on bool) (changed bool,
 
 // applyEdit makes m, which has seq, the current form of r. r keeps the files of its earlier forms,
 // because a member with access to a message may read its earlier forms.
-func applyEdit(t engine.Tx, r MessageRow, m chat.Message, seq int64) error {
+func applyEdit(words *Words, t engine.Tx, r MessageRow, m chat.Message, seq int64) error {
 	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID,
 		r.Seq); err != nil {
 		return err
@@ -151,7 +151,7 @@ func applyEdit(t engine.Tx, r MessageRow, m chat.Message, seq int64) error {
 	if err := useFiles(t, added, r.ConversationID, r.Seq, &m.Sender); err != nil {
 		return err
 	}
-	return replaceWord(t, r.ConversationID, r.Seq, task.PlainText(m.Parts))
+	return words.replaceWord(t, r.ConversationID, r.Seq, task.PlainText(m.Parts))
 }
 
 // deleteMessage removes the content of r and its edits, with all copies of the text elsewhere. The rows

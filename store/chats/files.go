@@ -84,7 +84,7 @@ func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID str
 			}
 		}
 		if _, err := t.Exec(`INSERT INTO files (hash, size, media_type, created_at, loose_at) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (hash) DO UPDATE SET loose_at = excluded.loose_at WHERE loose_at > 0`, f.Hash, f.Size,
+			ON CONFLICT (hash) DO UPDATE SET loose_at = excluded.loose_at WHERE files.loose_at > 0`, f.Hash, f.Size,
 			f.MediaType, clock.Milli(f.CreatedAt), now); err != nil {
 			return err
 		}

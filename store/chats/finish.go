@@ -197,7 +197,7 @@ func (d *Chats) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 		}
 		var busy int
 		if err := t.Get(&busy, `SELECT COUNT(*) FROM tasks WHERE conversation_id = ?`+tasks.ActiveStates+
-			` AND +agent_id = ? AND message_seq = ?`,
+			` AND agent_id = ? AND message_seq = ?`,
 			k.ConversationID, k.AgentID, k.MessageSeq); err != nil {
 			return err
 		}

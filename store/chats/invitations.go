@@ -106,7 +106,7 @@ func (d *Chats) admitPerson(t engine.Tx, id string, m chat.Member, in chat.Invit
 			(SELECT COUNT(*) FROM room_invitations
 				WHERE person_id = ?1 AND inviter_id = ?2 AND declined_at = 0) AS pending_by,
 			(SELECT COUNT(*) FROM (SELECT 1 FROM members
-				WHERE member_id = ?1 AND kind = 'person' AND left_at = 0 LIMIT ?5)) AS rooms,
+				WHERE member_id = ?1 AND kind = 'person' AND left_at = 0 LIMIT ?5) AS few) AS rooms,
 			COALESCE((SELECT sent FROM invitation_days WHERE inviter_id = ?2 AND day = ?4), 0) AS sent`,
 		m.ID, in.By.ID, id, now/dayMilli, in.Limits.FreelyAdded()); err != nil {
 		return m, err
@@ -137,7 +137,7 @@ func (d *Chats) admitPerson(t engine.Tx, id string, m chat.Member, in chat.Invit
 		return m, err
 	}
 	if _, err := t.Exec(`INSERT INTO invitation_days (inviter_id, day, sent) VALUES (?, ?, 1)
-		ON CONFLICT (inviter_id, day) DO UPDATE SET sent = sent + 1`, in.By.ID, now/dayMilli); err != nil {
+		ON CONFLICT (inviter_id, day) DO UPDATE SET sent = invitation_days.sent + 1`, in.By.ID, now/dayMilli); err != nil {
 		return m, err
 	}
 	return m, d.hooks.NotifyInvited(t, m.ID, in.By.Handle, at)
@@ -267,7 +267,7 @@ func changeInvitation(t engine.Tx, query string, args ...any) error {
 
 // CountRooms implements chat.Invitations.
 func (d *Chats) CountRooms(ctx context.Context, personID string, most int) (n int, err error) {
-	err = d.db.Get(ctx, &n, `SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE member_id = ? AND kind = 'person' AND left_at = 0 LIMIT ?)`,
+	err = d.db.Get(ctx, &n, `SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE member_id = ? AND kind = 'person' AND left_at = 0 LIMIT ?) AS few`,
 		personID, most)
 	return n, engine.MapError(err)
 }

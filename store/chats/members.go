@@ -72,10 +72,10 @@ func (d *Chats) insertMember(t engine.Tx, id string, m chat.Member, at int64) er
 	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
 		ON CONFLICT (conversation_id, kind, member_id) DO UPDATE SET left_at = 0, handle = excluded.handle,
-			joined_at = CASE left_at WHEN 0 THEN joined_at ELSE excluded.joined_at END,
-			role = CASE WHEN left_at = 0 OR role = 'reader' THEN role ELSE excluded.role END,
-			from_seq = CASE left_at WHEN 0 THEN from_seq ELSE excluded.from_seq END,
-			archived_at = CASE left_at WHEN 0 THEN archived_at ELSE 0 END`,
+			joined_at = CASE members.left_at WHEN 0 THEN members.joined_at ELSE excluded.joined_at END,
+			role = CASE WHEN members.left_at = 0 OR members.role = 'reader' THEN members.role ELSE excluded.role END,
+			from_seq = CASE members.left_at WHEN 0 THEN members.from_seq ELSE excluded.from_seq END,
+			archived_at = CASE members.left_at WHEN 0 THEN members.archived_at ELSE 0 END`,
 		id, m.Kind, m.ID, m.Handle, m.Role, at, m.FromSeq)
 	return err
 }
@@ -179,7 +179,7 @@ func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role stri
 func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t engine.Tx) error {
-		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
+		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? <> 0 THEN ? ELSE 0 END, archived_at = CASE WHEN ? <> 0 THEN ? ELSE 0 END, notify = ?
 			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now,
 			string(m.Notify), id, memberKind, memberID)
 	})

@@ -70,7 +70,7 @@ const (
 // headColumns selects a message with all columns but body and hash joined to one, because each column
 // that is read costs as much as a short text. The reason comes last, because only it can contain the
 // separator.
-const headColumns = `concat_ws(char(31), conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, task_id, task_state, target, created_at,
+const headColumns = "concat_ws('\x1f', " + `conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, task_id, task_state, target, created_at,
 	edit_seq, gone_seq, newer_seq, reacted, reason) AS head, body, hash`
 
 // packedRow is a row that headColumns selected.
@@ -203,8 +203,8 @@ func (d *Chats) laterBytes(ctx context.Context, conversationID string, rows []Me
 		query string
 		each  int
 	}{
-		{edited, `SELECT seq, LENGTH(CAST(body AS BLOB)) AS n FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?))`, 1},
-		{reacted, `SELECT seq, COUNT(*) AS n FROM reactions WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) GROUP BY seq`,
+		{edited, `SELECT seq, octet_length(body) AS n FROM messages WHERE conversation_id = ? AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))`, 1},
+		{reacted, `SELECT seq, COUNT(*) AS n FROM reactions WHERE conversation_id = ? AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) GROUP BY seq`,
 			reactionBytes},
 	} {
 		if len(q.seqs) == 0 {
@@ -361,7 +361,7 @@ func (d *Chats) about(ctx context.Context, conversationID string, rows []Message
 }
 
 // rowsQuery reads messages by their seqs.
-const rowsQuery = `SELECT ` + messageColumns + ` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`
+const rowsQuery = `SELECT ` + messageColumns + ` FROM messages WHERE conversation_id = ? AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq`
 
 func (d *Chats) rowsOf(ctx context.Context, conversationID string, seqs []int64) ([]MessageRow, error) {
 	in, err := json.Marshal(seqs)
@@ -398,7 +398,7 @@ func (d *Chats) reactions(ctx context.Context, conversationID string, rows []Mes
 		Handle string `db:"handle"`
 	}
 	if err := d.db.List(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
-		WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq, set_seq`, conversationID,
+		WHERE conversation_id = ? AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq, set_seq`, conversationID,
 		string(in)); err != nil {
 		return nil, engine.MapError(err)
 	}

@@ -13,7 +13,6 @@ func TestPlans_UseChatsIndexes(t *testing.T) {
 		rootQuery:           "tasks_root",
 		editsQuery:          "messages_edits",
 		looseQuery:          "files_loose",
-		foundQuery:          "VIRTUAL TABLE",
 		fileQuery + mayRead: "SEARCH o USING PRIMARY KEY (owner_kind=? AND owner_id=? AND hash=?)",
 		pendingQuery:        "SEARCH i USING INDEX room_invitations_of (person_id=?)",
 		deleteTraces:        "PRIMARY KEY (agent_id=? AND task_id=?)",

@@ -126,11 +126,11 @@ const listWindow = 300
 const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
 		(SELECT COUNT(*) FROM (SELECT 1 FROM messages x WHERE x.conversation_id = r.id AND x.seq > MAX(r.read_seq, r.from_seq, r.last_seq - ?6)
 			AND x.kind = 'text' AND x.gone_seq = 0 AND NOT (x.sender_id = ?1 AND x.sender_kind = ?2)
-			AND x.sender_id NOT IN (SELECT blocked_id FROM blocks WHERE person_id = ?1) LIMIT ?7)) AS unread
+			AND x.sender_id NOT IN (SELECT blocked_id FROM blocks WHERE person_id = ?1) LIMIT ?7) AS new) AS unread
 	FROM (SELECT ` + roomColumns + `, ` + mineColumns + `
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.member_id = ?1 AND m.kind = ?2 AND m.left_at = 0 AND (c.updated_at < ?3 OR c.updated_at = ?3 AND c.id < ?4)
-			AND (m.archived_at > 0) = ?8 AND (?9 = 0 OR m.pinned_at > 0)
+			AND CASE WHEN m.archived_at > 0 THEN 1 ELSE 0 END = ?8 AND (?9 = 0 OR m.pinned_at > 0)
 		ORDER BY c.updated_at DESC, c.id DESC LIMIT ?5) r
 	LEFT JOIN messages s ON s.conversation_id = r.id AND s.seq = (SELECT x.seq FROM messages x
 		WHERE x.conversation_id = r.id AND x.seq > MAX(r.from_seq, r.last_seq - ?6) AND x.kind = 'text' AND x.gone_seq = 0 AND x.newer_seq = 0

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"agentsite/internal/chat"
@@ -48,10 +47,6 @@ type foundRow struct {
 	Seq            int64  `db:"seq"`
 }
 
-// foundQuery reads hits in the order of the index, newest first, so that nothing is sorted.
-const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROSS JOIN said s ON s.id = w.rowid
-	WHERE w.said_words MATCH ? AND w.rowid < ? ORDER BY w.rowid DESC LIMIT ?`
-
 // SearchMessages implements chat.Transcripts. limit is at most 200. Messages in conversations with many
 // unindexed ones are found only after IndexWords has reached them.
 func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point,
@@ -79,7 +74,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	}
 	var hits []foundRow
 	for chunk := range slices.Chunk(list, roomsPerMatch) {
-		some, err := d.find(ctx, matchQuery(chunk, words), in, below, limit)
+		some, err := d.find(ctx, wordGroups(chunk, words), in, below, limit)
 		if engine.ReasonOf(err) == engine.IndexDamaged {
 			if err := d.words.emptyWords(ctx, err); err != nil {
 				return nil, false, err
@@ -148,11 +143,11 @@ func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 
 // find returns the newest indexed texts that match, that have an id below below and that the member may
 // see, at most limit.
-func (d *Search) find(ctx context.Context, match string, in map[string]searchedRoom, below int64,
+func (d *Search) find(ctx context.Context, groups []engine.WordGroup, in map[string]searchedRoom, below int64,
 	limit int) (hits []foundRow, err error) {
 	for range maxFoundPages {
 		var page []foundRow
-		if err := d.db.List(ctx, &page, foundQuery, match, below, foundPage); err != nil {
+		if err := d.words.index.MatchWords(ctx, &page, groups, below, foundPage); err != nil {
 			return nil, engine.MapError(err)
 		}
 		for _, f := range page {
@@ -170,28 +165,16 @@ func (d *Search) find(ctx context.Context, match string, in map[string]searchedR
 	return hits, nil
 }
 
-// matchQuery returns the FTS5 query for texts of the rooms with all the words. The last word matches as
-// a prefix unless it is too short. Words are quoted, so that no input is read as syntax.
-func matchQuery(list []searchedRoom, words []string) string {
-	var b strings.Builder
+// wordGroups returns the groups that match texts of the rooms with all the words. The last word matches as
+// a prefix unless it is too short.
+func wordGroups(list []searchedRoom, words []string) []engine.WordGroup {
 	prefix := utf8.RuneCountInString(words[len(words)-1]) >= minPrefixRunes
+	out := make([]engine.WordGroup, len(list))
 	for i, r := range list {
-		if i > 0 {
-			b.WriteString(" OR ")
+		out[i].Prefix = prefix
+		for _, w := range words {
+			out[i].Phrases = append(out[i].Phrases, roomWords(r.ID, w))
 		}
-		b.WriteByte('(')
-		for i, w := range words {
-			if i > 0 {
-				b.WriteString(" AND ")
-			}
-			b.WriteString(quoteWords(roomWords(r.ID, w)))
-		}
-		if prefix {
-			b.WriteString(" *")
-		}
-		b.WriteByte(')')
 	}
-	return b.String()
+	return out
 }
-
-func quoteWords(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

@@ -14,10 +14,11 @@ import (
 // Words maintains the full-text index of messages.
 type Words struct {
 	db       engine.DB
+	index    engine.WordIndex
 	wordless rooms
 }
 
-func NewWords(db engine.DB) *Words { return &Words{db: db} }
+func NewWords(db engine.DB) *Words { return &Words{db: db, index: db.Words()} }
 
 // Messages are indexed after they are stored, so that a post costs no more. The table said_words has a
 // row for each text, with an id that begins with the time of the message, so that the index returns the
@@ -207,7 +208,7 @@ func (d *Words) indexPage(t engine.Tx, conversationID string, page *wordsLeft) (
 				"error", err)
 			continue
 		}
-		if err := insertWord(t, conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
+		if err := d.insertWord(t, conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
 			return false, err
 		}
 	}
@@ -216,7 +217,7 @@ func (d *Words) indexPage(t engine.Tx, conversationID string, page *wordsLeft) (
 }
 
 // insertWord indexes a text, unless it has no words or is indexed already.
-func insertWord(t engine.Tx, conversationID string, seq, at int64, text string) error {
+func (d *Words) insertWord(t engine.Tx, conversationID string, seq, at int64, text string) error {
 	words := roomWords(conversationID, rows.ClipText(text, maxWordBytes))
 	if words == "" {
 		return nil
@@ -235,11 +236,10 @@ func insertWord(t engine.Tx, conversationID string, seq, at int64, text string) 
 	if n, _ := res.RowsAffected(); n == 0 {
 		return nil // The text is indexed already.
 	}
-	_, err = t.Exec(`INSERT INTO said_words (rowid, words) VALUES (?, ?)`, id, words)
-	return err
+	return d.index.AddWords(t, id, words)
 }
 
-// deleteWords removes a text from the index. PurgeWords removes its words from the file.
+// deleteWords removes a text from the index. PurgeWords removes its words from the disk.
 func deleteWords(t engine.Tx, conversationID string, seq int64) error {
 	var id int64
 	err := t.Get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
@@ -257,7 +257,7 @@ func deleteWords(t engine.Tx, conversationID string, seq int64) error {
 }
 
 // replaceWord indexes a text in place of the previous one of the message, if that was indexed.
-func replaceWord(t engine.Tx, conversationID string, seq int64, text string) error {
+func (d *Words) replaceWord(t engine.Tx, conversationID string, seq int64, text string) error {
 	var c struct {
 		WordsSeq  int64 `db:"words_seq"`
 		CreatedAt int64 `db:"created_at"`
@@ -271,42 +271,13 @@ func replaceWord(t engine.Tx, conversationID string, seq int64, text string) err
 	if err := deleteWords(t, conversationID, seq); err != nil {
 		return err
 	}
-	return insertWord(t, conversationID, seq, c.CreatedAt, text)
+	return d.insertWord(t, conversationID, seq, c.CreatedAt, text)
 }
 
-// deletedWords reports whether the index still contains words of deleted texts. FTS5 only marks deleted
-// rows, on pages with the highest ids ("tombstones").
-const deletedWords = `SELECT EXISTS (SELECT 1 FROM said_words_data WHERE id >= 1 << 53)`
-
-// purgePages bounds the pages of the index that one transaction rewrites.
-const purgePages = 256
-
-// PurgeWords removes the words of deleted texts from the index file, for privacy. It rewrites the index,
-// a part in each transaction, and reads one row if no text was deleted since the last call.
+// PurgeWords removes the words of deleted texts from the disk, for privacy. It costs little if no text was
+// deleted since the last call.
 func (d *Words) PurgeWords(ctx context.Context) error {
-	var marked bool
-	if err := d.db.Get(ctx, &marked, deletedWords); err != nil || !marked {
-		return engine.MapError(err)
-	}
-	pages := -purgePages // A negative number begins a merge of all parts; later steps continue it.
-	for more := true; more; pages = purgePages {
-		err := d.writeWords(ctx, func(t engine.Tx) error {
-			var before, after int64
-			if err := t.Get(&before, `SELECT total_changes()`); err != nil {
-				return err
-			}
-			if _, err := t.Exec(`INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)`, pages); err != nil {
-				return err
-			}
-			err := t.Get(&after, `SELECT total_changes()`)
-			more = after-before >= 2 // FTS5 documents fewer than two changes as the end of a merge.
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return engine.MapError(d.index.PurgeWords(ctx, d.writeWords))
 }
 
 // writeWords is DB.Write for transactions that change the index. If the index is damaged, it is emptied
@@ -326,8 +297,10 @@ func (d *Words) writeWords(ctx context.Context, fn func(engine.Tx) error) error 
 func (d *Words) emptyWords(ctx context.Context, cause error) error {
 	d.db.Log().Warn("read the words of all messages anew", "cause", cause)
 	err := d.db.Write(ctx, func(t engine.Tx) error {
-		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`,
-			`UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
+		if err := d.index.EmptyWords(t); err != nil {
+			return err
+		}
+		for _, q := range []string{`DELETE FROM said`, `UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
 			if _, err := t.Exec(q); err != nil {
 				return err
 			}

@@ -30,6 +30,8 @@ type DB interface {
 	WriteSoon(delay time.Duration, w SoonWrite)
 	// Writable returns the error with which Write would refuse a write, nil if it would not.
 	Writable() error
+	// Words returns the full-text index of messages.
+	Words() WordIndex
 	// Log returns the logger that the database was opened with.
 	Log() *slog.Logger
 	// Close refuses new writes, waits for the queued ones and closes the database. A second call does
@@ -51,6 +53,8 @@ type Tx interface {
 	// InsertRows inserts rows, many by one statement. insert is the statement up to and including VALUES;
 	// all rows have the same number of values.
 	InsertRows(insert string, rows [][]any) error
+	// Try runs fn, which executes one statement. If a constraint refuses it, the transaction goes on.
+	Try(fn func() error) error
 	// RequireRollback causes a rollback if the current write fails, even if it changed no row. Call it
 	// for changes of data in memory that belongs to the transaction.
 	RequireRollback()

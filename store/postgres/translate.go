@@ -3,14 +3,18 @@ package postgres
 import (
 	"database/sql/driver"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 )
 
+// indexHint is SQLite's way to choose an index.
+var indexHint = regexp.MustCompile(` INDEXED BY \w+`)
+
 // translate returns a query and its arguments in the form that PostgreSQL takes: ? and ?1 become $1, each
 // with a cast to the type of its Go value, because the server would guess another one for some, and
-// truth values are the numbers 0 and 1, which the columns hold on both engines.
+// truth values are the numbers 0 and 1, which the columns hold on both engines. Hints for SQLite are left out.
 func translate(query string, args []any) (string, []any, error) {
 	out := make([]any, len(args))
 	for i, a := range args {
@@ -26,6 +30,7 @@ func translate(query string, args []any) (string, []any, error) {
 		}
 		out[i] = v
 	}
+	query = indexHint.ReplaceAllString(query, "")
 	if !strings.Contains(query, "?") {
 		return query, out, nil
 	}

@@ -80,6 +80,20 @@ func (t *Tx) InsertRows(insert string, rows [][]any) error {
 	return nil
 }
 
+// Try implements engine.Tx.
+func (t *Tx) Try(fn func() error) error {
+	if _, err := t.conn.ExecContext(t.ctx, `SAVEPOINT try`); err != nil {
+		return classify(err)
+	}
+	err := fn()
+	if err != nil {
+		if _, undo := t.conn.ExecContext(t.ctx, `ROLLBACK TO try`); undo != nil {
+			return errors.Join(err, undo)
+		}
+	}
+	return err
+}
+
 // RequireRollback implements engine.Tx. A write that fails is always rolled back here.
 func (t *Tx) RequireRollback() {}
 

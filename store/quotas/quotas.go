@@ -203,7 +203,7 @@ func (q *Quotas) Greatest(ctx context.Context, kind quota.Kind, limit int) ([]qu
 // WrongQuery finds counters that differ from the rows that they count: kind, id, counted and stored
 // bytes. It reads the sizes of all rows, without their texts.
 const WrongQuery = `SELECT kind, id, SUM(counted) AS counted, SUM(stored) AS stored FROM
-		(SELECT kind, id, bytes AS counted, 0 AS stored FROM storage UNION ALL SELECT kind, id, 0, bytes FROM storage_sums)
+		(SELECT kind, id, bytes AS counted, 0 AS stored FROM storage UNION ALL SELECT kind, id, 0, bytes FROM storage_sums) AS counters
 	GROUP BY kind, id HAVING SUM(counted) <> SUM(stored)`
 
 // WrongRow is a row of WrongQuery.

@@ -95,6 +95,9 @@ func (t *Tx) note(err error) {
 	}
 }
 
+// Try implements engine.Tx. SQLite undoes a refused statement alone.
+func (t *Tx) Try(fn func() error) error { return fn() }
+
 // RequireRollback causes a rollback if the current write fails, even if it changed no row. Call it for
 // changes of data in memory that belongs to the transaction.
 func (t *Tx) RequireRollback() { t.writes++ }
