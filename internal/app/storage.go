@@ -8,8 +8,9 @@ import (
 )
 
 // storeConfig passes the operator's bounds on to the database.
-func storeConfig(l settings.DiskLimits) store.Config {
+func storeConfig(database string, l settings.DiskLimits) store.Config {
 	return store.Config{
+		Database: database,
 		Quota: quota.Limits{
 			quota.Account: {Total: l.Account, Daily: l.AccountDaily},
 			quota.Address: {Total: l.Guests, Daily: l.GuestsDaily},

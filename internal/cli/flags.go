@@ -127,6 +127,9 @@ func (fs *flags) parseArgs(args []string) ([]string, error) {
 
 func dataFlags(fs *flags) {
 	fs.addSetting(&fs.cfg.Data, "data", "AGENTSITE_DATA", "the portal's data `DIR`")
+	fs.addSetting(&fs.cfg.Database, "database", "AGENTSITE_DATABASE",
+		"`URL` of a PostgreSQL database, postgres://…; default a file in the data folder")
+	fs.hideDefault("database")
 }
 
 func serveFlags(fs *flags) {

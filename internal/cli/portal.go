@@ -292,7 +292,7 @@ func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
 	r, err := func() (r control.Report, err error) {
 		if len(args) == 0 {
 			what = fs.cfg.Data
-			return control.VerifyData(ctx, fs.cfg.Data)
+			return control.VerifyData(ctx, fs.cfg)
 		}
 		what = args[0]
 		passphrase, err := passphraseOf(fs)

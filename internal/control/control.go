@@ -61,7 +61,7 @@ func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Write
 	if c, ok := dialControl(ctx, cfg.Data); ok {
 		return c, nil
 	}
-	if !create && !dataExists(cfg.Data) {
+	if !create && !dataExists(cfg) {
 		return nil, errNoPortal(cfg.Data)
 	}
 	o, err := openFolder(ctx, cfg, stderr)
@@ -94,7 +94,7 @@ func OpenToRead(ctx context.Context, cfg settings.Config, stderr io.Writer) (Con
 	if c, ok := dialControl(ctx, cfg.Data); ok {
 		return c, nil
 	}
-	if !dataExists(cfg.Data) || !isReadOnly(cfg.Data) {
+	if !dataExists(cfg) || !isReadOnly(cfg.Data) {
 		return Open(ctx, cfg, false, stderr)
 	}
 	copied, err := copyReadOnly(ctx, cfg.Data)
@@ -181,10 +181,10 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 		}
 	}()
 	o.log = o.set.NewLogger(stderr)
-	if o.keys, err = OpenKeys(cfg.Data); err != nil {
+	if o.keys, err = OpenKeys(cfg); err != nil {
 		return o, err
 	}
-	disk := store.Config{Space: space.Config{Floor: o.set.Bounds.Disk.Floor, Reserve: o.set.Bounds.Disk.Reserve}}
+	disk := store.Config{Database: cfg.Database, Space: space.Config{Floor: o.set.Bounds.Disk.Floor, Reserve: o.set.Bounds.Disk.Reserve}}
 	if o.db, err = store.OpenWith(ctx, cfg.Data, disk, o.log); err != nil {
 		return o, err
 	}
@@ -354,12 +354,21 @@ func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (store.Re
 // VerifyData checks the databases of a data folder: through the running portal, or directly if none
 // runs. The only change it makes is to remove damaged parts of the replica, which are fetched again from
 // other portals. A folder that cannot be written is checked without a change.
-func VerifyData(ctx context.Context, dir string) (store.Report, error) {
+func VerifyData(ctx context.Context, cfg settings.Config) (store.Report, error) {
+	if cfg.Database != "" {
+		c, err := Open(ctx, cfg, false, discard{})
+		if err != nil {
+			return store.Report{}, err
+		}
+		defer c.Close()
+		return c.Verify(ctx)
+	}
+	dir := cfg.Data
 	if c, ok := dialControl(ctx, dir); ok {
 		defer c.Close()
 		return c.Verify(ctx)
 	}
-	if !dataExists(dir) {
+	if !dataExists(cfg) {
 		return store.Report{}, errNoPortal(dir)
 	}
 	readOnly := isReadOnly(dir)

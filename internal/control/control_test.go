@@ -166,7 +166,7 @@ func TestControl_WhereThereIsNoPortal(t *testing.T) {
 	if _, err := control.Open(t.Context(), cfg, false, io.Discard); err == nil || !strings.Contains(err.Error(), "there is no portal in") {
 		t.Error(err)
 	}
-	if _, err := control.VerifyData(t.Context(), cfg.Data); err == nil || !strings.Contains(err.Error(), "there is no portal in") {
+	if _, err := control.VerifyData(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "there is no portal in") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(cfg.Data); !os.IsNotExist(err) {

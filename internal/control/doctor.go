@@ -44,7 +44,7 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 		defer c.Close()
 		return c.Doctor(ctx, q)
 	}
-	if !dataExists(cfg.Data) {
+	if !dataExists(cfg) {
 		return Diagnosis{}, errNoPortal(cfg.Data)
 	}
 	if _, err := cfg.Parse(); err != nil {
@@ -54,7 +54,9 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 		return examineCopy(ctx, cfg, agent, portal, stderr)
 	}
 	lock, err := LockData(cfg.Data)
-	if err == nil {
+	if err == nil && cfg.Database != "" {
+		lock.Release()
+	} else if err == nil {
 		ill := doctor.FolderOf(cfg.Data)
 		healthy := lookAt(ctx, cfg.Data, &ill)
 		lock.Release()

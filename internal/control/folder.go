@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/settings"
 	"agentsite/store"
 )
 
@@ -109,15 +110,20 @@ func (l *DataLock) Release() {
 
 // OpenKeys reads the portal's keys. It creates them only in a folder without a database, so that a
 // database with a missing key is an error instead of getting a new identity.
-func OpenKeys(dir string) (*ident.Keys, error) {
-	if dataExists(dir) {
-		return ident.LoadKeys(dir)
+func OpenKeys(cfg settings.Config) (*ident.Keys, error) {
+	if dataExists(cfg) {
+		return ident.LoadKeys(cfg.Data)
 	}
-	return ident.CreateKeys(dir)
+	return ident.CreateKeys(cfg.Data)
 }
 
-// dataExists reports whether the folder has a database, that is, whether a portal has run on it.
-func dataExists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, store.FileName))
+// dataExists reports whether a portal has run on the data folder: it has a database, or its key if the
+// database is on a server.
+func dataExists(cfg settings.Config) bool {
+	name := store.FileName
+	if cfg.Database != "" {
+		name = ident.PortalKeyFile
+	}
+	_, err := os.Stat(filepath.Join(cfg.Data, name))
 	return err == nil
 }

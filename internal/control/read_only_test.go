@@ -79,7 +79,7 @@ func TestReadOnly_InNamespace(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	cfg := settings.Defaults()
 	cfg.Data = dir
-	r, err := control.VerifyData(t.Context(), dir)
+	r, err := control.VerifyData(t.Context(), settings.Config{Data: dir})
 	if err != nil || !r.OK() || r.Accounts != 1 {
 		t.Errorf("verify: %+v %v", r, err)
 	}

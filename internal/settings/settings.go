@@ -23,6 +23,7 @@ import (
 type Config struct {
 	Listen         string
 	Data           string
+	Database       string // the URL of a PostgreSQL database; "" for a file in Data
 	URL            string
 	Name           string
 	Accounts       string
@@ -126,8 +127,8 @@ func (c Config) Parse() (Settings, error) {
 	} else if !LoopbackHost(host) {
 		return s, fmt.Errorf("--listen %s is reached from other machines, so the portal must know its own address: give --url, for example --url https://agents.example.org", c.Listen)
 	}
-	if c.Data == "" {
-		return s, fmt.Errorf("--data: name a folder")
+	if err := c.checkPlaces(); err != nil {
+		return s, err
 	}
 	switch c.Accounts {
 	case "", "open", "invite", "closed":
@@ -304,7 +305,7 @@ func (s Settings) Redacted() []any {
 	if s.SMTP != "" {
 		smtp = "set"
 	}
-	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
+	return []any{"listen", s.Listen, "data", s.Data, "database", HidePassword(s.Database), "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
 		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "limits",
 		s.Limits, "network",

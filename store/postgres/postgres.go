@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -272,17 +271,3 @@ func (d *DB) Rows(ctx context.Context, query string, args ...any) (*sqlx.Rows, e
 
 // Classify implements engine.DB.
 func (d *DB) Classify(err error) error { return classify(err) }
-
-// HidePassword returns a database URL without its password, for logs and messages.
-func HidePassword(url string) string {
-	scheme, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		return "…"
-	}
-	user, host, ok := strings.Cut(rest, "@")
-	if !ok {
-		return url
-	}
-	name, _, _ := strings.Cut(user, ":")
-	return scheme + "://" + name + "@" + host
-}
