@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/testing/apptest"
 	"agentsite/internal/testing/recordtest"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
 )
 
@@ -66,7 +67,7 @@ func seedPeers(t testing.TB, dir string, n int) *crowd {
 	if _, err := ident.CreateKeys(dir); err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
+	db, err := store.OpenWith(t.Context(), dir, store.Config{Database: storetest.DatabaseOf(t, dir)}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestNetworkPages(t *testing.T) {
 		for _, x := range []struct{ name, path string }{{"peer", "/admin/peers/" + at(1)}, {"policy", "/admin/peers/policy"}, {"portal", "/network/" + at(7)}} {
 			a.open(x.path)
 			if axe(x.name); x.name == "peer" {
-				a.until("that it does not let the portal in", again(`document.body.innerText.includes("It has yet to let this portal in: “Two portals")`))
+				a.until("that it does not let the portal in", again(`document.body && document.body.innerText.includes("It has yet to let this portal in: “Two portals")`))
 			}
 			if x.name == "peer" && os.Getenv("E2E_SHOTS") != "" {
 				a.look("net-peer")

@@ -83,7 +83,7 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 			}
 		}
 		// Set updated_at also of the release that is no longer the latest, so that mirrors learn of it.
-		_, err := t.Exec(`UPDATE releases SET latest = (version = ?), updated_at = ? WHERE name = ? AND latest <> (version = ?)`, c.Latest, at, c.Server.Name, c.Latest)
+		_, err := t.Exec(`UPDATE releases SET latest = 1 - latest, updated_at = ? WHERE name = ? AND (latest = 1) <> (version = ?)`, at, c.Server.Name, c.Latest)
 		return err
 	})
 }

@@ -83,7 +83,7 @@ func likePattern(text string) string {
 // effective is the SQL of a release's status: the end of its agent deletes it, and a deprecated agent
 // deprecates its latest version.
 const effective = `CASE WHEN COALESCE(a.deleted_at, 0) > 0 OR COALESCE(a.status, '') = 'withdrawn' THEN 'deleted'
-	WHEN r.latest AND r.endpoint <> '' AND r.status = 'active' AND a.status = 'deprecated' THEN 'deprecated' ELSE r.status END`
+	WHEN r.latest = 1 AND r.endpoint <> '' AND r.status = 'active' AND a.status = 'deprecated' THEN 'deprecated' ELSE r.status END`
 
 // listPublished lists the releases that were published through the registry.
 func (d *Registry) listPublished(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
@@ -126,7 +126,7 @@ func publishedQuery(f registry.Filter) (string, []any) {
 		w.and(`r.latest = 1`)
 	}
 	if f.Search != "" {
-		w.and(`r.name LIKE ? ESCAPE '\'`, likePattern(f.Search))
+		w.and(`LOWER(r.name) LIKE LOWER(?) ESCAPE '\'`, likePattern(f.Search))
 	}
 	if f.Agent != "" {
 		w.and(`a.name = ?`, f.Agent)
@@ -202,7 +202,7 @@ func registeredQuery(f registry.Filter) (string, []any) {
 		w.and(`a.version || '.0.0' = ?`, f.Version)
 	}
 	if f.Search != "" {
-		w.and(`? || a.name LIKE ? ESCAPE '\'`, prefix, likePattern(f.Search))
+		w.and(`? || LOWER(a.name) LIKE LOWER(?) ESCAPE '\'`, prefix, likePattern(f.Search))
 	}
 	if f.Agent != "" {
 		w.and(`a.name = ?`, f.Agent)

@@ -7,6 +7,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -244,6 +245,9 @@ func (d *DB) Compact(context.Context) (int64, error) { return 0, nil }
 // Get implements engine.DB.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
 	query, args, err := translate(query, args)
+	if err == nil && hasBadText(args) {
+		err = sql.ErrNoRows
+	}
 	if err != nil {
 		return err
 	}
@@ -253,7 +257,7 @@ func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error
 // List implements engine.DB.
 func (d *DB) List(ctx context.Context, dest any, query string, args ...any) error {
 	query, args, err := translate(query, args)
-	if err != nil {
+	if err != nil || hasBadText(args) {
 		return err
 	}
 	return classify(d.read.SelectContext(ctx, dest, query, args...))

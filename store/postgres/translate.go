@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // indexHint is SQLite's way to choose an index.
@@ -82,4 +83,14 @@ func castOf(v driver.Value) string {
 		return "::timestamptz"
 	}
 	return "" // NULL has no type of its own
+}
+
+// hasBadText reports whether an argument is text that PostgreSQL cannot store, so that no row has it.
+func hasBadText(args []any) bool {
+	for _, a := range args {
+		if s, ok := a.(string); ok && (strings.Contains(s, "\x00") || !utf8.ValidString(s)) {
+			return true
+		}
+	}
+	return false
 }

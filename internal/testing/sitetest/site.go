@@ -160,7 +160,7 @@ func NewSite(t *testing.T, policy account.Policy, change ...func(*account.Config
 func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config), change ...func(*account.Config)) *Site {
 	t.Helper()
 	ctx, dir, log := t.Context(), t.TempDir(), slog.New(slog.DiscardHandler)
-	opened, err := store.Open(ctx, dir, log)
+	opened, err := store.OpenWith(ctx, dir, store.Config{Database: storetest.DatabaseOf(t, dir)}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 // Open opens the database in dir and closes it when the test ends. The test may close it earlier.
 func Open(t testing.TB, dir string) *DB {
 	t.Helper()
-	opened, err := store.OpenWith(context.Background(), dir, store.Config{Database: databaseOf(t, dir)},
+	opened, err := store.OpenWith(context.Background(), dir, store.Config{Database: DatabaseOf(t, dir)},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -130,9 +130,9 @@ func SkipOnPostgres(t testing.TB) {
 // databases maps a data folder to the URL of its database on PostgreSQL.
 var databases sync.Map
 
-// databaseOf returns the URL of the database of a data folder; "" on SQLite. The first call for a folder
+// DatabaseOf returns the URL of the database of a data folder; "" on SQLite. The first call for a folder
 // creates it.
-func databaseOf(t testing.TB, dir string) string {
+func DatabaseOf(t testing.TB, dir string) string {
 	t.Helper()
 	if !OnPostgres() {
 		return ""
