@@ -50,8 +50,8 @@ type Tx interface {
 	Get(dest any, query string, args ...any) error
 	// List reads all rows into dest, a pointer to a slice, and sees the changes of the transaction.
 	List(dest any, query string, args ...any) error
-	// InsertRows inserts rows, many by one statement. insert is the statement up to and including VALUES;
-	// all rows have the same number of values.
+	// InsertRows inserts rows, many by one statement. insert is the statement without the rows, which
+	// follow its word VALUES; all rows have the same number of values.
 	InsertRows(insert string, rows [][]any) error
 	// Try runs fn, which executes one statement. If a constraint refuses it, the transaction goes on.
 	Try(fn func() error) error

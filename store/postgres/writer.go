@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -68,12 +67,11 @@ func (t *Tx) List(dest any, query string, args ...any) error {
 // InsertRows implements engine.Tx.
 func (t *Tx) InsertRows(insert string, rows [][]any) error {
 	for part := range slices.Chunk(rows, insertRows) {
-		row := "(" + strings.Repeat("?, ", len(part[0])-1) + "?)"
 		args := make([]any, 0, len(part)*len(part[0]))
 		for _, r := range part {
 			args = append(args, r...)
 		}
-		if _, err := t.Exec(insert+" "+strings.Repeat(row+", ", len(part)-1)+row, args...); err != nil {
+		if _, err := t.Exec(engine.InsertStatement(insert, len(part[0]), len(part)), args...); err != nil {
 			return err
 		}
 	}
