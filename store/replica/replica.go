@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/migrations"
@@ -55,7 +54,6 @@ type Replica struct {
 	network string
 	// known caches the state of portals by their id; it equals the state on disk.
 	known *engine.Cache[known]
-	next  int64 // last key in the table wires; used by the writer goroutine only
 	open  openPortals
 	disk  *space.Space // nil watches nothing
 }
@@ -188,9 +186,6 @@ func openFile(ctx context.Context, path string, disk *space.Space, log *slog.Log
 	}
 	r := &Replica{DB: f, disk: disk, known: engine.NewCache[known](maxKnown),
 		open: openPortals{make(map[record.PortalID]*portalRow)}}
-	if err := r.Get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
 	return r, nil
 }
 
@@ -216,24 +211,6 @@ func (r *Replica) claimReplica(ctx context.Context, own record.PortalID, network
 	}
 	r.own, r.network = own, network
 	return startNumbers(ctx, r.DB)
-}
-
-// startNumbers makes the arrival numbers of records continue from the present time in milliseconds, or
-// from their last value if that is larger. A reader that continues after a number of a lost or restored
-// replica then misses no record.
-func startNumbers(ctx context.Context, db *sqlite.DB) error {
-	now := clock.Now().UnixMilli()
-	return db.Write(ctx, func(t engine.Tx) error {
-		res, err := t.Exec(`UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'said'`, now)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		_, err = t.Exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ('said', ?)`, now)
-		return err
-	})
 }
 
 // lookUpPortal returns the cached or stored state of a portal; false when the replica has none.

@@ -91,6 +91,7 @@ func (r *Replica) keepAgents(t engine.Tx, list []record.Keeping, kept []bool) er
 	}
 	p.changed = true
 	var wait []placed
+	added := 0
 	var aside []record.Hash
 	waits := make(map[record.Hash]bool, len(list))
 	for i, k := range list {
@@ -106,19 +107,22 @@ func (r *Replica) keepAgents(t engine.Tx, list []record.Keeping, kept []bool) er
 			continue
 		}
 		kept[i], waits[keys[i]] = true, true
-		n := row.N
-		if n == nil {
-			r.next++ // A number is not used again, even if the transaction is rolled back.
-			next := r.next
-			n = &next
+		next := placed{k, keys[i], 0}
+		if row.N != nil {
+			next.n = *row.N
+		} else {
+			added++
 		}
-		wait = append(wait, placed{k, keys[i], *n})
+		wait = append(wait, next)
 		p.countReplaced(row, there, k.Record)
 		if row.N != nil && !row.Gone && row.Turn < p.Turn {
 			aside = append(aside, keys[i])
 		}
 	}
 	if err := setAside(t, p, aside); err != nil {
+		return err
+	}
+	if err := numberWires(t, wait, added); err != nil {
 		return err
 	}
 	return placeAgents(t, p, wait)
@@ -142,16 +146,38 @@ func (p *portalRow) countReplaced(row slotRow, there bool, rec *record.Record) {
 	}
 }
 
-// placed is a record to store, with its key in agents and its number in wires.
+// placed is a record to store, with its key in agents and its number in wires, 0 until it has one.
 type placed struct {
 	record.Keeping
 	key record.Hash
 	n   int64
 }
 
+// numberWires gives new numbers to the records in list without one, which are as many as added.
+func numberWires(t engine.Tx, list []placed, added int) error {
+	if added == 0 {
+		return nil
+	}
+	next, err := takeNumbers(t, "wires", added)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].n == 0 {
+			list[i].n = next
+			next++
+		}
+	}
+	return nil
+}
+
 const (
-	wireInsert   = `INSERT OR REPLACE INTO wires (n, gone, wire) VALUES`
-	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n, turn) VALUES`
+	wireInsert = `INSERT INTO wires (n, gone, wire) VALUES
+		ON CONFLICT (n) DO UPDATE SET gone = excluded.gone, wire = excluded.wire`
+	agentInsert = `INSERT INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n, turn) VALUES
+		ON CONFLICT (portal, akey) DO UPDATE SET epoch = excluded.epoch, seq = excluded.seq, hash = excluded.hash,
+			until = excluded.until, expires = excluded.expires, signer = excluded.signer, gone = excluded.gone,
+			size = excluded.size, n = excluded.n, turn = excluded.turn`
 )
 
 // placeAgents stores the records and their slots, many by one statement.
@@ -167,5 +193,5 @@ func placeAgents(t engine.Tx, p *portalRow, list []placed) error {
 	if err := t.InsertRows(wireInsert, wires); err != nil {
 		return err
 	}
-	return t.InsertRows(agentReplace, rows)
+	return t.InsertRows(agentInsert, rows)
 }

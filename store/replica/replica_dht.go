@@ -96,7 +96,8 @@ func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecor
 		more = more[len(page):]
 		err := r.Write(ctx, func(t engine.Tx) error {
 			for _, k := range page {
-				if _, err := t.Exec(`INSERT OR REPLACE INTO dht_records (key, publisher, expires, value) VALUES (?, ?, ?, ?)`, k.Key[:], k.Publisher[:], k.Expires, k.Value); err != nil {
+				if _, err := t.Exec(`INSERT INTO dht_records (key, publisher, expires, value) VALUES (?, ?, ?, ?)
+					ON CONFLICT (key, publisher) DO UPDATE SET expires = excluded.expires, value = excluded.value`, k.Key[:], k.Publisher[:], k.Expires, k.Value); err != nil {
 					return err
 				}
 			}

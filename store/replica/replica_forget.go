@@ -55,7 +55,7 @@ func voidSaid(t engine.Tx, p *portalRow, where string, args ...any) error {
 	where = ` WHERE portal = ? AND wire IS NOT NULL AND ` + where
 	args = append([]any{p.ID}, args...)
 	var sum struct{ Rows, Heads, Bytes int64 }
-	if err := t.Get(&sum, `SELECT COUNT(*) AS rows, COALESCE(SUM(type = 'head/1'), 0) AS heads, COALESCE(SUM(length(wire)), 0) AS bytes FROM said`+where, args...); err != nil || sum.Rows == 0 {
+	if err := t.Get(&sum, `SELECT COUNT(*) AS rows, COUNT(CASE WHEN type = 'head/1' THEN 1 END) AS heads, COALESCE(SUM(length(wire)), 0) AS bytes FROM said`+where, args...); err != nil || sum.Rows == 0 {
 		return err
 	}
 	if _, err := t.Exec(`UPDATE said SET wire = NULL`+where, args...); err != nil {
@@ -76,10 +76,10 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 		if err != nil || !found {
 			return err
 		}
-		if _, err := deleteReplaced(t, p, `1`); err != nil {
+		if _, err := deleteReplaced(t, p, `TRUE`); err != nil {
 			return err
 		}
-		if _, err := voidAgents(t, p, `1`); err != nil {
+		if _, err := voidAgents(t, p, `TRUE`); err != nil {
 			return err
 		}
 		p.notWhole()

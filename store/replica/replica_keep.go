@@ -132,8 +132,12 @@ func (r *Replica) keepSaid(t engine.Tx, k record.Keeping) (bool, error) {
 		}
 		p.Bytes -= slotBytes + row.Size
 	}
-	_, err = t.Exec(`INSERT INTO said (portal, type, about, epoch, seq, hash, until, expires, signer, wire) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.ID, slot.Type, slot.About, rec.Epoch, rec.Seq, rec.Hash[:], k.Until, rec.Expires, rec.Key, rec.Wire)
+	number, err := takeNumbers(t, "said", 1)
+	if err != nil {
+		return false, err
+	}
+	_, err = t.Exec(`INSERT INTO said (number, portal, type, about, epoch, seq, hash, until, expires, signer, wire)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, number, p.ID, slot.Type, slot.About, rec.Epoch, rec.Seq, rec.Hash[:], k.Until, rec.Expires, rec.Key, rec.Wire)
 	if err != nil {
 		return false, err
 	}

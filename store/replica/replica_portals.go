@@ -86,14 +86,14 @@ func (r *Replica) findPortal(t engine.Tx, id record.PortalID) (p *portalRow, fou
 
 // insertPortal inserts the row of a portal that has none, and returns it for the open transaction.
 func (o *openPortals) insertPortal(t engine.Tx, id record.PortalID) (*portalRow, error) {
-	res, err := t.Exec(`INSERT INTO portals (portal) VALUES (?)`, id)
+	row, err := takeNumbers(t, "portals", 1)
 	if err != nil {
 		return nil, err
 	}
-	p := new(portalRow)
-	if p.ID, err = res.LastInsertId(); err != nil {
+	if _, err := t.Exec(`INSERT INTO portals (id, portal) VALUES (?, ?)`, row, id); err != nil {
 		return nil, err
 	}
+	p := &portalRow{ID: row}
 	o.addRow(t, id, p)
 	return p, nil
 }

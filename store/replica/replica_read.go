@@ -197,21 +197,17 @@ func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func
 // eachRecord calls fn with every row of a query until fn returns false or an error. Damage makes the
 // next start create a new replica.
 func (r *Replica) eachRecord(ctx context.Context, fn func(*sql.Rows) (bool, error), query string, args ...any) error {
-	s, err := r.Statement(ctx, query)
-	if err != nil {
-		return r.notedError(err)
-	}
-	rows, err := s.QueryContext(ctx, args...)
+	rows, err := r.Rows(ctx, query, args...)
 	if err != nil {
 		return r.notedError(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if more, err := fn(rows); err != nil || !more {
+		if more, err := fn(rows.Rows); err != nil || !more {
 			return r.notedError(err)
 		}
 	}
-	return r.notedError(rows.Err())
+	return r.notedError(r.Classify(rows.Err()))
 }
 
 // pageRecords is the number of records that reads in pages hold in memory.

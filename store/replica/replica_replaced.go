@@ -12,9 +12,13 @@ import (
 // Meanwhile the table replaced holds the covered one, at most one for each slot. It does not count for
 // quotas, because a portal that changes all its agents at once would otherwise need twice its quota.
 
-const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kept, epoch, seq, hash, expires, signer, wire)
+// The number n of a row is new, so that a reader that goes on after a number meets the row.
+const (
+	replacedDelete = `DELETE FROM replaced WHERE portal = ? AND akey IN (`
+	replacedInsert = `INSERT INTO replaced (portal, akey, turn, kept, epoch, seq, hash, expires, signer, wire)
 	SELECT a.portal, a.akey, ?, a.turn, a.epoch, a.seq, a.hash, a.expires, a.signer, w.wire FROM agents a JOIN wires w ON w.n = a.n
 	WHERE a.portal = ? AND a.akey IN (`
+)
 
 // setAside copies the covered records of some agents to the table replaced, before newer ones take their
 // slots.
@@ -25,6 +29,9 @@ func setAside(t engine.Tx, p *portalRow, keys []record.Hash) error {
 		args = append(args, p.Turn, p.ID)
 		for i := range keys[:n] {
 			args = append(args, keys[i][:])
+		}
+		if _, err := t.Exec(replacedDelete+marks(n)+`)`, args[1:]...); err != nil {
+			return err
 		}
 		if _, err := t.Exec(replacedInsert+marks(n)+`)`, args...); err != nil {
 			return err

@@ -253,7 +253,7 @@ func (r *Replica) recountPortal(ctx context.Context, portal record.PortalID, rep
 		}
 		var a struct{ Agents, Slots, Bytes int64 }
 		var said struct{ Slots, Bytes int64 }
-		if err := t.Get(&a, `SELECT COALESCE(SUM(n IS NOT NULL AND gone = 0), 0) AS agents, COUNT(*) AS slots, COALESCE(SUM(size), 0) AS bytes FROM agents WHERE portal = ?`, p.ID); err != nil {
+		if err := t.Get(&a, `SELECT COUNT(CASE WHEN n IS NOT NULL AND gone = 0 THEN 1 END) AS agents, COUNT(*) AS slots, COALESCE(SUM(size), 0) AS bytes FROM agents WHERE portal = ?`, p.ID); err != nil {
 			return err
 		}
 		if err := t.Get(&said, `SELECT COUNT(*) AS slots, COALESCE(SUM(length(wire)), 0) AS bytes FROM said WHERE portal = ?`, p.ID); err != nil {
