@@ -216,6 +216,16 @@ func TestDetach_ReplacesNothing(t *testing.T) {
 	if err := ident.DetachRoot(dir, taken); err == nil || !strings.Contains(err.Error(), "not this portal's key") {
 		t.Error(err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{dir, link} {
+		if err := ident.DetachRoot(dir, filepath.Join(d, ident.PortalKeyFile)); err == nil ||
+			!strings.Contains(err.Error(), "name another place") {
+			t.Errorf("the key's own place: %v", err)
+		}
+	}
 	if k, err := ident.LoadKeys(dir); err != nil || k.Portal == nil {
 		t.Error("the key is gone", err)
 	}

@@ -28,6 +28,9 @@ func ReadRoot(path string) (ed25519.PrivateKey, error) {
 // LoadKeys then returns Keys without the root key.
 func DetachRoot(dir, path string) error {
 	home := filepath.Join(dir, PortalKeyFile)
+	if isSameFile(path, home) {
+		return fmt.Errorf("%s is the key file that the portal uses; name another place", path)
+	}
 	root, err := ReadRoot(home)
 	if errors.Is(err, os.ErrNotExist) {
 		if root, err = ReadRoot(path); err != nil {
@@ -59,6 +62,13 @@ func DetachRoot(dir, path string) error {
 		return fmt.Errorf("take the root key away: %w", err)
 	}
 	return syncFolder(dir)
+}
+
+// isSameFile reports whether two paths lead to one file. Removing one would remove the other.
+func isSameFile(a, b string) bool {
+	x, xerr := os.Stat(a)
+	y, yerr := os.Stat(b)
+	return xerr == nil && yerr == nil && os.SameFile(x, y)
 }
 
 // readPublic reads the public root key that DetachRoot leaves in the data folder.
