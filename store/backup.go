@@ -23,12 +23,14 @@ type Backups struct {
 	db    Engine
 	file  *sqlite.DB // nil on PostgreSQL
 	dir   string     // the data folder
+	keys  ident.KeyFiles
 	words *chats.Words
 	files *chats.Files
 }
 
-func newBackups(db Engine, file *sqlite.DB, dir string, words *chats.Words, files *chats.Files) *Backups {
-	return &Backups{db, file, dir, words, files}
+func newBackups(db Engine, file *sqlite.DB, keys ident.KeyFiles, words *chats.Words,
+	files *chats.Files) *Backups {
+	return &Backups{db, file, keys.Dir, keys, words, files}
 }
 
 // scryptLogN is age's own default: 256 MiB and about a second per guess.
@@ -107,7 +109,11 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
 	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile,
 		ident.OperationalKeysFile} {
-		b, err := os.ReadFile(filepath.Join(d.dir, name))
+		path := filepath.Join(d.dir, name)
+		if name == ident.PortalKeyFile {
+			path = d.keys.RootPath()
+		}
+		b, err := os.ReadFile(path)
 		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
 			continue // The verification below reports missing keys.
 		}
@@ -130,7 +136,7 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	if err := d.copyTo(ctx, filepath.Join(dir, sqlite.FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
-	report, err := verifyFolder(ctx, dir, d.dir)
+	report, err := verifyFolder(ctx, ident.KeyFiles{Dir: dir}, d.dir)
 	if err == nil {
 		err = report.err()
 	}

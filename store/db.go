@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/ident"
 	"agentsite/internal/quota"
 	"agentsite/store/accounts"
 	"agentsite/store/agents"
@@ -82,6 +83,8 @@ var (
 type Config struct {
 	// Database is the URL of a PostgreSQL database, postgres://…; "" for SQLite in the data folder.
 	Database string
+	// KeyFile is the file of the root key; "" for the one in the data folder. Backups contain it.
+	KeyFile string
 	// Quota bounds the bytes of each account, agent, network of guests and portal.
 	Quota quota.Limits
 	// Space keeps free space on the disk.
@@ -111,13 +114,13 @@ func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*D
 		if err != nil {
 			return nil, err
 		}
-		return newDB(server, nil, dir, cfg.Quota, disk), nil
+		return newDB(server, nil, dir, cfg, disk), nil
 	}
 	file, err := sqlite.OpenPortal(ctx, dir, disk, log)
 	if err != nil {
 		return nil, err
 	}
-	return newDB(file, file, dir, cfg.Quota, disk), nil
+	return newDB(file, file, dir, cfg, disk), nil
 }
 
 // refuseRemains returns an error for a folder that has other data of a portal but no database. A new
@@ -138,8 +141,8 @@ func refuseRemains(dir string) error {
 }
 
 // newDB joins the stores on an engine. file is the engine if it is SQLite, otherwise nil.
-func newDB(f Engine, file *sqlite.DB, dir string, limits quota.Limits, disk *space.Space) *DB {
-	bounds := quotas.New(f, limits, disk)
+func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space) *DB {
+	bounds := quotas.New(f, cfg.Quota, disk)
 	hook, word, blobs := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, dir, bounds, disk)
 	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
 	chat := chats.New(f, hook, word, bounds)
@@ -149,7 +152,8 @@ func newDB(f Engine, file *sqlite.DB, dir string, limits quota.Limits, disk *spa
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk, Backups: newBackups(f, file, dir, word, blobs),
+		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
+		Backups: newBackups(f, file, ident.KeyFiles{Dir: dir, Root: cfg.KeyFile}, word, blobs),
 	}
 }
 

@@ -61,12 +61,19 @@ func (r *Report) err() error {
 // Verify checks the data folder dir while no portal runs on it, and changes nothing there. An error
 // means that the database could not be read at all or is of a newer binary; damage in it is in the
 // report.
-func Verify(ctx context.Context, dir string) (Report, error) { return verifyFolder(ctx, dir, dir) }
+func Verify(ctx context.Context, dir string) (Report, error) {
+	return VerifyFiles(ctx, ident.KeyFiles{Dir: dir})
+}
 
-// verifyFolder verifies a database in dir with its blobs in the folder data.
-func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
+// VerifyFiles is Verify for a portal whose root key may be outside its data folder.
+func VerifyFiles(ctx context.Context, keys ident.KeyFiles) (Report, error) {
+	return verifyFolder(ctx, keys, keys.Dir)
+}
+
+// verifyFolder verifies a database in keys.Dir with its blobs in the folder data.
+func verifyFolder(ctx context.Context, keys ident.KeyFiles, data string) (Report, error) {
 	var r Report
-	path := filepath.Join(dir, sqlite.FileName)
+	path := filepath.Join(keys.Dir, sqlite.FileName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return r, fmt.Errorf("there is no database %s: give the data folder of a portal", path)
 	}
@@ -74,7 +81,7 @@ func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	return r, verifyKeys(dir, public, &r)
+	return r, verifyKeys(keys, public, &r)
 }
 
 // Verify checks the database while the portal runs. It reads in short
@@ -91,7 +98,7 @@ func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	return r, verifyKeys(d.dir, public, &r)
+	return r, verifyKeys(d.keys, public, &r)
 }
 
 // verifyFile checks a database file that no portal writes, and returns the public key of the portal that
@@ -207,12 +214,16 @@ func (v *verifier) readPortal(ctx context.Context) error {
 	return err
 }
 
-// verifyKeys checks the key files in dir, and that the portal key is the one that the database belongs
+// verifyKeys checks the key files, and that the portal key is the one that the database belongs
 // to (known, nil for any).
-func verifyKeys(dir string, known []byte, r *Report) error {
+func verifyKeys(keys ident.KeyFiles, known []byte, r *Report) error {
 	var portal []byte
 	for _, name := range []string{ident.PublicKeyFile, ident.PortalKeyFile, ident.SealKeyFile} {
-		b, err := os.ReadFile(filepath.Join(dir, name))
+		path := filepath.Join(keys.Dir, name)
+		if name == ident.PortalKeyFile {
+			path = keys.RootPath()
+		}
+		b, err := os.ReadFile(path)
 		if errors.Is(err, os.ErrNotExist) {
 			if name == ident.SealKeyFile || name == ident.PortalKeyFile && portal == nil {
 				r.addFault("The key file %s is missing: restore a backup.", name)
@@ -237,7 +248,7 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 	if portal != nil && known != nil && !ed25519.PublicKey(known).Equal(ed25519.PublicKey(portal)) {
 		r.addFault("%s is not the key of the portal this database belongs to: restore a backup.", ident.PortalKeyFile)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, ident.OperationalKeysFile))
+	b, err := os.ReadFile(filepath.Join(keys.Dir, ident.OperationalKeysFile))
 	if errors.Is(err, os.ErrNotExist) || portal == nil {
 		return nil // The next start of the portal creates operational keys.
 	}

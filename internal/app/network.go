@@ -186,5 +186,5 @@ func (p *Portal) newKeyring() *control.Keyring {
 	if p.node == nil {
 		return nil
 	}
-	return control.NewKeyring(p.set.Data, p.node.Self, p.operational)
+	return control.NewKeyring(p.set.Config, p.node.Self, p.operational)
 }

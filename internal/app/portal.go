@@ -151,7 +151,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return p, err
 	}
-	if p.db, err = store.OpenWith(ctx, cfg.Data, storeConfig(cfg.Database, set.Bounds.Disk), p.log); err != nil {
+	if p.db, err = store.OpenWith(ctx, cfg.Data, storeConfig(cfg, set.Bounds.Disk), p.log); err != nil {
 		return p, err
 	}
 	if p.listener, err = net.Listen("tcp", cfg.Listen); err != nil {

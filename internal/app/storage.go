@@ -8,9 +8,10 @@ import (
 )
 
 // storeConfig passes the operator's bounds on to the database.
-func storeConfig(database string, l settings.DiskLimits) store.Config {
+func storeConfig(cfg Config, l settings.DiskLimits) store.Config {
 	return store.Config{
-		Database: database,
+		Database: cfg.Database,
+		KeyFile:  cfg.KeyFile,
 		Quota: quota.Limits{
 			quota.Account: {Total: l.Account, Daily: l.AccountDaily},
 			quota.Address: {Total: l.Guests, Daily: l.GuestsDaily},

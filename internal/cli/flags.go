@@ -130,6 +130,8 @@ func dataFlags(fs *flags) {
 	fs.addSetting(&fs.cfg.Database, "database", "AGENTSITE_DATABASE",
 		"`URL` of a PostgreSQL database, postgres://…; default a file in the data folder")
 	fs.hideDefault("database")
+	fs.addSetting(&fs.cfg.KeyFile, "key-file", "AGENTSITE_KEY_FILE",
+		"`FILE` of the portal's root key outside the data folder; default portal.key in it")
 }
 
 func serveFlags(fs *flags) {

@@ -184,7 +184,8 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 	if o.keys, err = OpenKeys(cfg); err != nil {
 		return o, err
 	}
-	disk := store.Config{Database: cfg.Database, Space: space.Config{Floor: o.set.Bounds.Disk.Floor, Reserve: o.set.Bounds.Disk.Reserve}}
+	disk := store.Config{Database: cfg.Database, KeyFile: cfg.KeyFile,
+		Space: space.Config{Floor: o.set.Bounds.Disk.Floor, Reserve: o.set.Bounds.Disk.Reserve}}
 	if o.db, err = store.OpenWith(ctx, cfg.Data, disk, o.log); err != nil {
 		return o, err
 	}
@@ -385,7 +386,7 @@ func VerifyData(ctx context.Context, cfg settings.Config) (store.Report, error) 
 		return store.Report{}, err
 	}
 	defer lock.Release()
-	r, err := store.Verify(ctx, dir)
+	r, err := store.VerifyFiles(ctx, ident.KeyFiles{Dir: dir, Root: cfg.KeyFile})
 	if err == nil {
 		r.Replica, err = replica.Verify(ctx, dir, slog.New(slog.DiscardHandler))
 	}

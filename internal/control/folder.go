@@ -112,17 +112,21 @@ func (l *DataLock) Release() {
 // database with a missing key is an error instead of getting a new identity.
 func OpenKeys(cfg settings.Config) (*ident.Keys, error) {
 	if dataExists(cfg) {
-		return ident.LoadKeys(cfg.Data)
+		return keyFiles(cfg).Load()
 	}
-	return ident.CreateKeys(cfg.Data)
+	return keyFiles(cfg).Create()
 }
 
-// dataExists reports whether a portal has run on the data folder: it has a database, or its key if the
-// database is on a server.
+func keyFiles(cfg settings.Config) ident.KeyFiles {
+	return ident.KeyFiles{Dir: cfg.Data, Root: cfg.KeyFile}
+}
+
+// dataExists reports whether a portal has run on the data folder: it has a database, or the key that is
+// always there if the database is on a server.
 func dataExists(cfg settings.Config) bool {
 	name := store.FileName
 	if cfg.Database != "" {
-		name = ident.PortalKeyFile
+		name = ident.SealKeyFile
 	}
 	_, err := os.Stat(filepath.Join(cfg.Data, name))
 	return err == nil

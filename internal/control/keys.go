@@ -25,7 +25,7 @@ type KeyControl interface {
 	RotateKeys(ctx context.Context) (string, error)
 	// RevokeKey deletes an operational key. Other portals then accept nothing that was signed with it.
 	RevokeKey(ctx context.Context, id string) error
-	// DetachRoot moves the root key from the data folder to a new file at path.
+	// DetachRoot moves the root key from its place to a new file at path.
 	DetachRoot(ctx context.Context, path string) error
 	// DraftCard returns the unsigned card as JSON, for signing with a detached root key. TakeCard checks
 	// and publishes the signed card.
@@ -65,15 +65,15 @@ func SignCard(ctx context.Context, c Control, path string) error {
 // Keyring implements KeyControl for a portal with its keys in this process. On a nil Keyring, which
 // stands for a portal without a network, all methods return errNoNetwork.
 type Keyring struct {
-	dir     string
+	files   ident.KeyFiles
 	self    *federation.Self
 	keys    *ident.Operational
 	replica *replica.Replica // set only for a stopped portal, and closed by closeReplica
 }
 
-// NewKeyring returns the Keyring of the running portal on the data folder dir.
-func NewKeyring(dir string, self *federation.Self, keys *ident.Operational) *Keyring {
-	return &Keyring{dir: dir, self: self, keys: keys}
+// NewKeyring returns the Keyring of the running portal with those settings.
+func NewKeyring(cfg settings.Config, self *federation.Self, keys *ident.Operational) *Keyring {
+	return &Keyring{files: keyFiles(cfg), self: self, keys: keys}
 }
 
 var errNoNetwork = fault.New(fault.Conflict, "This portal is in no network, so it needs no keys for one.")
@@ -117,7 +117,7 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	if err != nil {
 		return nil, errors.Join(err, replica.Close())
 	}
-	return &Keyring{set.Data, self, op, replica}, nil
+	return &Keyring{keyFiles(set.Config), self, op, replica}, nil
 }
 
 // closeReplica closes the replica of a stopped portal. It accepts a nil Keyring.
@@ -176,7 +176,7 @@ func (k *Keyring) DetachRoot(ctx context.Context, path string) error {
 	if err := k.self.Renew(ctx); err != nil { // the last card signed with the root key in the folder
 		return err
 	}
-	if err := ident.DetachRoot(k.dir, path); err != nil {
+	if err := k.files.DetachRoot(path); err != nil {
 		return fault.Wrap(fault.Invalid, err, "%s.", err)
 	}
 	k.self.Detach()

@@ -242,7 +242,7 @@ func (s Subject) checkKeys(ctx context.Context, r *Report) {
 		r.Add(Keys, Fault, do, "%s", st.Elsewhere)
 	}
 	if len(r.Findings) == before {
-		root := "its root key is in the data folder"
+		root := "the portal holds its root key"
 		if st.Away {
 			root = "its root key is kept elsewhere"
 		}

@@ -23,11 +23,14 @@ func ReadRoot(path string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(block.Bytes), nil
 }
 
-// DetachRoot moves the root key out of the data folder: it writes the key to path, where no file may
-// exist, and removes the original. If the key was moved to path by hand before, that is accepted.
-// LoadKeys then returns Keys without the root key.
-func DetachRoot(dir, path string) error {
-	home := filepath.Join(dir, PortalKeyFile)
+// DetachRoot is KeyFiles.DetachRoot for keys that are all in dir.
+func DetachRoot(dir, path string) error { return KeyFiles{Dir: dir}.DetachRoot(path) }
+
+// DetachRoot moves the root key away from the portal: it writes the key to path, where no file may
+// exist, and removes the original. If the key was moved to path by hand before, that is accepted. Load
+// then returns Keys without the root key.
+func (f KeyFiles) DetachRoot(path string) error {
+	dir, home := f.Dir, f.RootPath()
 	if isSameFile(path, home) {
 		return fmt.Errorf("%s is the key file that the portal uses; name another place", path)
 	}
@@ -61,7 +64,7 @@ func DetachRoot(dir, path string) error {
 	if err := os.Remove(home); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("take the root key away: %w", err)
 	}
-	return syncFolder(dir)
+	return errors.Join(syncFolder(filepath.Dir(home)), syncFolder(dir))
 }
 
 // isSameFile reports whether two paths lead to one file. Removing one would remove the other.

@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 )
 
-// Keys holds a portal's own secrets, kept in files of its data folder that only its user may read: the
+// Keys holds a portal's own secrets, kept in files that only its user may read (see KeyFiles): the
 // Ed25519 root key that is its identity and the key that seals stored credentials. The signing keys are
 // in Operational.
 type Keys struct {
@@ -37,17 +37,43 @@ const (
 
 const rootKeyKind, publicKeyKind = "AGENTSITE PORTAL KEY", "AGENTSITE PORTAL PUBLIC KEY"
 
-// CreateKeys creates the keys of a new portal in dir. It keeps keys that exist already, so that a start
-// that was interrupted can be repeated.
-func CreateKeys(dir string) (*Keys, error) { return openKeys(dir, true) }
+// KeyFiles names the places of a portal's key files.
+type KeyFiles struct {
+	// Dir is the data folder.
+	Dir string
+	// Root is the file of the root key outside the data folder; "" for portal.key in it. All other keys
+	// are in the data folder.
+	Root string
+}
 
-// LoadKeys reads the keys in dir. A missing key is an error and not replaced: with a new key, sealed
-// data could not be opened, or the portal would have another identity.
-func LoadKeys(dir string) (*Keys, error) { return openKeys(dir, false) }
+// RootPath returns the path of the root key.
+func (f KeyFiles) RootPath() string {
+	if f.Root != "" {
+		return f.Root
+	}
+	return filepath.Join(f.Dir, PortalKeyFile)
+}
 
-func openKeys(dir string, create bool) (*Keys, error) {
-	k := &Keys{}
-	seed, err := loadKey(filepath.Join(dir, PortalKeyFile), rootKeyKind, ed25519.SeedSize, false)
+// Create creates the keys of a new portal. It keeps keys that exist already, so that a start that was
+// interrupted can be repeated.
+func (f KeyFiles) Create() (*Keys, error) { return f.open(true) }
+
+// Load reads the keys. A missing key is an error and not replaced: with a new key, sealed data could not
+// be opened, or the portal would have another identity.
+func (f KeyFiles) Load() (*Keys, error) { return f.open(false) }
+
+// CreateKeys creates the keys of a new portal in dir, see KeyFiles.Create.
+func CreateKeys(dir string) (*Keys, error) { return KeyFiles{Dir: dir}.Create() }
+
+// LoadKeys reads the keys in dir, see KeyFiles.Load.
+func LoadKeys(dir string) (*Keys, error) { return KeyFiles{Dir: dir}.Load() }
+
+func (f KeyFiles) open(create bool) (*Keys, error) {
+	k, dir := &Keys{}, f.Dir
+	if err := f.checkRoot(); err != nil {
+		return nil, err
+	}
+	seed, err := loadKey(f.RootPath(), rootKeyKind, ed25519.SeedSize, false)
 	if errors.Is(err, os.ErrNotExist) {
 		public, away := readPublic(dir)
 		switch {
@@ -56,7 +82,7 @@ func openKeys(dir string, create bool) (*Keys, error) {
 		case !errors.Is(away, os.ErrNotExist):
 			return nil, away
 		case create:
-			seed, err = loadKey(filepath.Join(dir, PortalKeyFile), rootKeyKind, ed25519.SeedSize, true)
+			seed, err = loadKey(f.RootPath(), rootKeyKind, ed25519.SeedSize, true)
 		}
 	}
 	if err != nil && k.public == nil {
@@ -86,13 +112,31 @@ func openKeys(dir string, create bool) (*Keys, error) {
 	return k, nil
 }
 
+// checkRoot returns an error for a root key outside the data folder that other users can read, or that
+// is in the data folder as well: a copy of that folder would then hold the identity of the portal.
+func (f KeyFiles) checkRoot() error {
+	if f.Root == "" {
+		return nil
+	}
+	inside := filepath.Join(f.Dir, PortalKeyFile)
+	if _, err := os.Lstat(inside); err == nil {
+		return fmt.Errorf("the key file is %s, but %s is there too: move it to the key file, or start without a key file",
+			f.Root, inside)
+	}
+	st, err := os.Stat(f.Root)
+	if err == nil && st.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("other users can read the key file %s (mode %#o): run `chmod 600` on it", f.Root, st.Mode().Perm())
+	}
+	return nil // reading it reports other errors
+}
+
 func loadKey(path, kind string, size int, create bool) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) && create {
 		return createKey(path, kind, size)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, &missingError{path}
+		return nil, &missingError{path, kind}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read key: %w", err)
@@ -106,14 +150,14 @@ func loadKey(path, kind string, size int, create bool) ([]byte, error) {
 
 // missingError reports a missing key file with the way to fix it; errors.Is(err, os.ErrNotExist) is
 // true.
-type missingError struct{ path string }
+type missingError struct{ path, kind string }
 
 func (e *missingError) Error() string {
 	more := ""
-	if filepath.Base(e.path) == PortalKeyFile {
+	if e.kind == rootKeyKind {
 		more = ", or say with `agentsite keys detach FILE` where it is kept"
 	}
-	return e.path + " is missing beside the database; put it back from a backup" + more
+	return e.path + " is missing, but the database is there; put it back from a backup" + more
 }
 
 func (e *missingError) Unwrap() error { return os.ErrNotExist }

@@ -159,3 +159,64 @@ func TestSeal_OpensOnlyForItsOwner(t *testing.T) {
 		}
 	}
 }
+
+func TestKeyFile_HoldsTheRootKeyOutsideTheFolder(t *testing.T) {
+	t.Parallel()
+	files := ident.KeyFiles{Dir: t.TempDir(), Root: filepath.Join(t.TempDir(), "identity")}
+	if _, err := files.Load(); err == nil || !strings.Contains(err.Error(), files.Root) {
+		t.Errorf("a missing key file: %v", err)
+	}
+	first, err := files.Create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(files.Dir, ident.PortalKeyFile)); !os.IsNotExist(err) {
+		t.Errorf("the folder holds the root key too: %v", err)
+	}
+	if again, err := files.Load(); err != nil || again.ID() != first.ID() || again.Mark("a", "b") != first.Mark("a", "b") {
+		t.Errorf("%v", err)
+	}
+	for mode, readable := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o604: true} {
+		if err := os.Chmod(files.Root, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := files.Load()
+		if (err != nil) != readable || err != nil && !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("mode %#o: %v", mode, err)
+		}
+	}
+	if err := os.Chmod(files.Root, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	away := filepath.Join(t.TempDir(), "root.key")
+	if err := files.DetachRoot(away); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(files.Root); !os.IsNotExist(err) {
+		t.Errorf("the key file is still there: %v", err)
+	}
+	if k, err := files.Load(); err != nil || k.Portal != nil || k.ID() != first.ID() {
+		t.Errorf("a portal whose key is away: %v", err)
+	}
+}
+
+func TestKeyFile_RefusesAKeyInTheFolderToo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := ident.CreateKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := ident.KeyFiles{Dir: dir, Root: filepath.Join(t.TempDir(), "identity")}
+	for _, open := range []func() (*ident.Keys, error){files.Create, files.Load} {
+		if _, err := open(); err == nil || !strings.Contains(err.Error(), "move it to the key file") {
+			t.Errorf("two places: %v", err)
+		}
+	}
+	if err := os.Rename(filepath.Join(dir, ident.PortalKeyFile), files.Root); err != nil {
+		t.Fatal(err)
+	}
+	if k, err := files.Load(); err != nil || k.ID() != first.ID() {
+		t.Errorf("the moved key: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"net/url"
+	"path/filepath"
 )
 
 // errDatabase does not repeat the value, because it may hold a password.
@@ -14,6 +15,9 @@ func (c Config) checkPlaces() error {
 	if c.Data == "" {
 		return errors.New("--data: name a folder")
 	}
+	if c.KeyFile != "" && isInside(c.KeyFile, c.Data) {
+		return errors.New("--key-file: name a file outside the data folder, or leave it out")
+	}
 	if c.Database == "" {
 		return nil
 	}
@@ -22,6 +26,14 @@ func (c Config) checkPlaces() error {
 		return errDatabase
 	}
 	return nil
+}
+
+// isInside reports whether a path is below a folder, as both are written.
+func isInside(path, dir string) bool {
+	path, perr := filepath.Abs(path)
+	dir, derr := filepath.Abs(dir)
+	rel, err := filepath.Rel(dir, path)
+	return errors.Join(perr, derr, err) == nil && filepath.IsLocal(rel)
 }
 
 // HidePassword returns the URL of a database without its password, for logs and messages.

@@ -44,3 +44,17 @@ func TestRedacted_HidesTheDatabasePassword(t *testing.T) {
 		}
 	}
 }
+
+func TestKeyFile_IsOutsideTheDataFolder(t *testing.T) {
+	t.Parallel()
+	for file, ok := range map[string]bool{
+		"": true, "/etc/agentsite/portal.key": true, "data.key": true, "../portal.key": true,
+		"data/portal.key": false, "./data/x/../portal.key": false,
+	} {
+		c := Defaults()
+		c.Data, c.KeyFile = "data", file
+		if _, err := c.Parse(); (err == nil) != ok {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+}

@@ -24,6 +24,7 @@ type Config struct {
 	Listen         string
 	Data           string
 	Database       string // the URL of a PostgreSQL database; "" for a file in Data
+	KeyFile        string // the file of the root key; "" for portal.key in Data
 	URL            string
 	Name           string
 	Accounts       string
@@ -305,7 +306,7 @@ func (s Settings) Redacted() []any {
 	if s.SMTP != "" {
 		smtp = "set"
 	}
-	return []any{"listen", s.Listen, "data", s.Data, "database", HidePassword(s.Database), "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
+	return []any{"listen", s.Listen, "data", s.Data, "database", HidePassword(s.Database), "key_file", s.KeyFile, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
 		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "limits",
 		s.Limits, "network",
