@@ -34,7 +34,7 @@ func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (str
 			return err
 		}
 		if !bytes.Equal(r.Key, publicKey) {
-			return fmt.Errorf("the database belongs to another portal.key; put the key file back from a backup")
+			return fmt.Errorf("the database belongs to another portal.key; put the key file back from a backup, or use another database")
 		}
 		out = r.URL
 		if url == "" || url == r.URL {

@@ -53,7 +53,7 @@ func (d *DB) migrate(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("migrate the database %s from schema %d to %d: %w; the role needs the right to create a schema", d.place, have, newest, err)
+		return fmt.Errorf("migrate the database %s from schema %d to %d: %w", d.place, have, newest, err)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 
+	"agentsite/internal/fault"
 	"agentsite/migrations"
 	"agentsite/store/engine"
 )
@@ -33,6 +34,8 @@ const (
 	statementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second
 	idleTimeout      = 30 * time.Second
+	// connectTimeout bounds one attempt to connect, unless the address has another bound.
+	connectTimeout = 10 * time.Second
 )
 
 // Kind describes one kind of database: the portal's or the replica.
@@ -48,6 +51,7 @@ func Portal() Kind { return Kind{Schema: "agentsite", Migrations: migrations.Pos
 // concurrent use. It implements engine.DB.
 type DB struct {
 	kind  Kind
+	cfg   *pgx.ConnConfig
 	place string // host and database for messages, without a password
 	log   *slog.Logger
 
@@ -78,7 +82,7 @@ func Open(ctx context.Context, url string, k Kind, log *slog.Logger) (*DB, error
 	}
 	if err := d.begin(ctx); err != nil {
 		_ = d.closePools() // return the first error
-		return nil, err
+		return nil, d.explain(err)
 	}
 	return d, nil
 }
@@ -86,8 +90,10 @@ func Open(ctx context.Context, url string, k Kind, log *slog.Logger) (*DB, error
 func connect(url string, k Kind, log *slog.Logger) (*DB, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		// The error of the driver repeats the URL, but without its password.
-		return nil, fmt.Errorf("read the address of the database: %w", err)
+		return nil, explainAddress(url, err)
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectTimeout
 	}
 	place := fmt.Sprintf("%s at %s", cfg.Database, cfg.Host)
 	params := map[string]string{
@@ -95,13 +101,15 @@ func connect(url string, k Kind, log *slog.Logger) (*DB, error) {
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
+		// Without these a server holds the lock of a portal whose machine lost power for two hours.
+		"tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
 	}
 	for name, value := range params {
 		cfg.RuntimeParams[name] = value
 	}
 	reader := cfg.Copy()
 	reader.RuntimeParams["default_transaction_read_only"] = "on"
-	d := &DB{kind: k, place: place, log: log, turn: make(chan struct{}, 1), stop: make(chan struct{}),
+	d := &DB{kind: k, cfg: cfg, place: place, log: log, turn: make(chan struct{}, 1), stop: make(chan struct{}),
 		fatal: make(chan struct{})}
 	d.write, d.read = openPool(cfg, 1), openPool(reader, readConns)
 	return d, nil
@@ -147,7 +155,8 @@ func (d *DB) lockProcess(ctx context.Context) error {
 		return fmt.Errorf("lock the database %s: %w", d.place, err)
 	}
 	if !got {
-		return fmt.Errorf("another portal uses the database %s: stop it first, because one database serves one portal process", d.place)
+		return fault.New(fault.Conflict, "Another portal process uses the database %s. Stop it first: one database serves "+
+			"one portal process.", d.place)
 	}
 	return nil
 }
@@ -155,14 +164,7 @@ func (d *DB) lockProcess(ctx context.Context) error {
 // CheckSettings returns an error if the server is too old or runs with settings with which it can lose
 // confirmed writes.
 func (d *DB) CheckSettings(ctx context.Context) error {
-	var s struct {
-		Version   string `db:"version"`
-		Number    int    `db:"number"`
-		Encoding  string `db:"encoding"`
-		Fsync     string `db:"fsync"`
-		FullPages string `db:"full_pages"`
-		Commit    string `db:"commit"`
-	}
+	var s serverSettings
 	err := d.read.GetContext(ctx, &s, `SELECT current_setting('server_version') AS version,
 		current_setting('server_version_num')::int AS number, current_setting('server_encoding') AS encoding,
 		current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_pages,
@@ -170,15 +172,35 @@ func (d *DB) CheckSettings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to the database %s: %w", d.place, err)
 	}
+	return s.check(d.place)
+}
+
+// serverSettings are those settings of a server on which durability and order depend.
+type serverSettings struct {
+	Version   string `db:"version"`
+	Number    int    `db:"number"`
+	Encoding  string `db:"encoding"`
+	Fsync     string `db:"fsync"`
+	FullPages string `db:"full_pages"`
+	Commit    string `db:"commit"`
+}
+
+// check returns a fault unless a portal can run with the settings.
+func (s serverSettings) check(place string) error {
 	switch {
 	case s.Number < minVersion:
-		return fmt.Errorf("the database server runs PostgreSQL %s; agentsite needs version 15 or newer", s.Version)
+		return fault.New(fault.Conflict, "The database server runs PostgreSQL %s; agentsite needs version 15 or newer.",
+			s.Version)
 	case s.Encoding != "UTF8":
-		return fmt.Errorf("the database %s has the encoding %s; create it with the encoding UTF8", d.place, s.Encoding)
+		return fault.New(fault.Conflict, "The database %s has the encoding %s. Create it with the encoding UTF8.", place,
+			s.Encoding)
 	}
-	for name, value := range map[string]string{"fsync": s.Fsync, "full_page_writes": s.FullPages, "synchronous_commit": s.Commit} {
+	for name, value := range map[string]string{
+		"fsync": s.Fsync, "full_page_writes": s.FullPages, "synchronous_commit": s.Commit,
+	} {
 		if value == "off" || name == "synchronous_commit" && value == "local" {
-			return fmt.Errorf("the database server runs with %s=%s; refusing to start, because confirmed writes could be lost", name, value)
+			return fault.New(fault.Conflict, "The database server runs with %s=%s, so confirmed writes could be lost. "+
+				"Set it to on for the database %s.", name, value, place)
 		}
 	}
 	return nil
