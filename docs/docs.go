@@ -20,7 +20,7 @@ var files embed.FS
 // stem.
 var order = [...]string{
 	"index", "start", "talk", "register", "link", "connect", "builtin", "accounts", "api", "cli",
-	"operate", "operate/limits", "federation", "security", "house", "glossary", "performance", "changes",
+	"operate", "operate/limits", "operate/postgresql", "federation", "security", "house", "glossary", "performance", "changes",
 }
 
 // Page is one Markdown file of the manual.

@@ -99,7 +99,7 @@ func (m *manual) findSections(question []string, most int, without map[string]bo
 			if slices.Equal(contentWords(p.Title), question) {
 				p.score *= exactWorth
 			}
-			if x == m.refs {
+			if x == m.refs && !slices.Contains(question, subjects[p.Page]) {
 				p.score *= referenceWorth
 			}
 			if !without[p.urlPath()] {
@@ -118,10 +118,14 @@ const exactWorth = 4
 // because references contain many words that are rarely asked about.
 const referenceWorth = 0.3
 
+// subjects maps pages to the word that a question about them has. Their sections are references for other
+// questions only.
+var subjects = map[string]string{"operate/postgresql": "postgresql"}
+
 // isReference reports whether a section is for implementers. Such sections rank by referenceWorth.
 func (s Section) isReference() bool {
-	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance" || s.Page == "operate/limits" ||
-		s.Page == "glossary"
+	return strings.HasPrefix(s.Title, "Protocol: ") || strings.HasPrefix(s.Page, "operate/") ||
+		slices.Contains([]string{"connect", "performance", "glossary"}, s.Page)
 }
 
 // urlPath returns the path of the section on this portal.

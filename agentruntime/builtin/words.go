@@ -39,6 +39,7 @@ log in, logged in, logging in, sign in, signed in, signing in, log on = login
 log out, logged out, logging out, sign out, signed out, signing out, log off = logout
 sign up, signed up, signing up, sign me up = signup
 back up, backed up, backing up = backup
+postgres = postgresql
 set up, setting up = setup
 shut down, shutting down, turn off, switch off, take down = stop
 start up, turn on, switch on = start

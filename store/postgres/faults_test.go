@@ -114,14 +114,7 @@ func openDatabase(t *testing.T, address string) (close func()) {
 // startServer starts a server that asks all roles but postgres for a password.
 func startServer(t *testing.T) *pgtest.Server {
 	t.Helper()
-	if err := pgtest.Find(); err != nil {
-		t.Skipf("no PostgreSQL server: %v", err)
-	}
-	s, err := pgtest.NewServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
+	s := pgtest.NewStopped(t)
 	rules := "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 	if err := os.WriteFile(filepath.Join(s.Dir, "data", "pg_hba.conf"), []byte(rules), 0o600); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func NewDatabase(t testing.TB) string {
 	t.Helper()
 	url, err := server()
 	if err != nil {
-		t.Skipf("no PostgreSQL server: %v", err)
+		skip(t, err)
 	}
 	name := fmt.Sprintf("agentsite_test_%d_%d", os.Getpid(), databases.Add(1))
 	exec := func(query string) {
