@@ -160,6 +160,13 @@ func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 		r.Add(doctor.Data, doctor.Fault, "Start the portal again: what was confirmed is safe",
 			"The database failed: %v.", err)
 	}
+	if err := db.CheckSettings(ctx); err != nil {
+		text := err.Error()
+		if f := fault.As(err); f.Kind != fault.Internal {
+			text = f.Safe
+		}
+		r.Add(doctor.Data, doctor.Fault, "Correct it, then start the portal again", "%s", text)
+	}
 	if d.Scrub != nil {
 		state := d.Scrub.State()
 		for _, fault := range state.Faults[:min(len(state.Faults), maxScrubFaults)] {
