@@ -333,7 +333,8 @@ const loadWait = 300 * time.Millisecond
 // stdout once the portal accepts requests.
 func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer p.Close()
-	p.log.Info("starting", append([]any{"version", Version(), "portal", p.URL()}, p.set.Redacted()...)...)
+	p.log.Info("starting", append([]any{"version", Version(), "portal", p.URL(),
+		"uses", p.db.Name()}, p.set.Redacted()...)...)
 	p.checkDescriptors()
 	setup, err := p.accounts.Setup(ctx)
 	if err != nil {
