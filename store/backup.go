@@ -12,6 +12,7 @@ import (
 	"filippo.io/age"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/store/chats"
 	"agentsite/store/replica"
@@ -31,6 +32,12 @@ type Backups struct {
 func newBackups(db Engine, file *sqlite.DB, keys ident.KeyFiles, words *chats.Words,
 	files *chats.Files) *Backups {
 	return &Backups{db, file, keys.Dir, keys, words, files}
+}
+
+// errOnServer is the error of a backup or verification of a database on a server.
+func errOnServer() error {
+	return fault.New(fault.Invalid, "This works only for a database file so far. The data of this portal is in PostgreSQL: "+
+		"back it up and check it by the means of the server, for example pg_dump; see /docs/operate/postgresql.")
 }
 
 // scryptLogN is age's own default: 256 MiB and about a second per guess.
@@ -54,6 +61,9 @@ func (d *Backups) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Man
 }
 
 func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
+	if d.file == nil {
+		return m, errOnServer()
+	}
 	// Keep the blobs that the copy names until they are written: SweepBlobs deletes none while Keep is
 	// locked.
 	d.files.Keep.RLock()

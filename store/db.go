@@ -99,10 +99,8 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 // OpenWith opens or creates the database of the portal with the data folder dir, with the checks of
 // sqlite.OpenPortal or postgres.Open, and removes temporary files of an interrupted upload.
 func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*DB, error) {
-	if cfg.Database == "" {
-		if err := refuseRemains(dir); err != nil {
-			return nil, err
-		}
+	if err := refuseRemains(dir, cfg.Database != ""); err != nil {
+		return nil, err
 	}
 	disk := space.New(dir, cfg.Space)
 	if err := disk.Refill(); err != nil {
@@ -125,8 +123,16 @@ func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*D
 
 // refuseRemains returns an error for a folder that has other data of a portal but no database. A new
 // database beside them would be a second life of the same portal: it has the keys of the first, and signs
-// other records under the numbers that the first one used.
-func refuseRemains(dir string) error {
+// other records under the numbers that the first one used. With a database on a server it refuses a
+// folder that has a database.
+func refuseRemains(dir string, server bool) error {
+	if server {
+		if _, err := os.Lstat(filepath.Join(dir, sqlite.FileName)); err == nil {
+			return fault.New(fault.Conflict, "%s holds %s, the database of a portal. Start without --database, or name an empty "+
+				"folder: a portal cannot have two databases.", dir, sqlite.FileName)
+		}
+		return nil
+	}
 	if _, err := os.Stat(filepath.Join(dir, sqlite.FileName)); !errors.Is(err, fs.ErrNotExist) {
 		return nil // sqlite.OpenPortal reports other errors
 	}

@@ -89,6 +89,9 @@ func verifyFolder(ctx context.Context, keys ident.KeyFiles, data string) (Report
 // that arrive meanwhile may or may not be counted.
 func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	var r Report
+	if d.file == nil {
+		return r, errOnServer()
+	}
 	pool, err := sqlite.Connect(d.file.Path(), sqlite.ReadDSN(d.file.Path()), 1)
 	if err != nil {
 		return r, err

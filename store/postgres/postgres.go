@@ -28,6 +28,9 @@ import (
 
 const (
 	readConns = 8
+	// maxRecovery bounds the wait at the start for a server that recovers, asked every recoveryCheck.
+	maxRecovery   = time.Minute
+	recoveryCheck = 100 * time.Millisecond
 	// minVersion is the oldest version of PostgreSQL that is supported, as server_version_num.
 	minVersion = 150000
 	// Bounds on the server's side on a process that hangs.
@@ -134,6 +137,9 @@ func (d *DB) begin(ctx context.Context) error {
 	if err := d.CheckSettings(ctx); err != nil {
 		return err
 	}
+	if err := d.awaitPrimary(ctx); err != nil {
+		return err
+	}
 	if err := d.lockProcess(ctx); err != nil {
 		return err
 	}
@@ -145,6 +151,27 @@ func (d *DB) begin(ctx context.Context) error {
 		return fmt.Errorf("take the database %s: %w", d.place, err)
 	}
 	return nil
+}
+
+// awaitPrimary waits until the server accepts writes: after a recovery it answers reads earlier.
+func (d *DB) awaitPrimary(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, maxRecovery)
+	defer cancel()
+	tick := time.NewTicker(recoveryCheck)
+	defer tick.Stop()
+	for {
+		var recovers bool
+		err := d.conn.GetContext(ctx, &recovers, `SELECT pg_is_in_recovery()`)
+		if err == nil && !recovers {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fault.New(fault.Unavailable, "The database %s accepts no writes: its server is a standby, or still recovers. "+
+				"Name the primary server, or start the portal again later.", d.place)
+		}
+	}
 }
 
 // lockProcess takes the advisory lock of the schema, which the connection holds until it ends.
