@@ -33,8 +33,8 @@ func (d *DB) explain(err error) error {
 		return fault.Wrap(fault.Forbidden, err, "The role %s may not do this in the database %s: %s. Make it the owner: "+
 			"ALTER DATABASE %s OWNER TO %s;", role, d.place, messageOf(err), name, role)
 	case code == tooManyConnections:
-		return fault.Wrap(fault.Unavailable, err, "The database server %s has no free connection. A portal needs %d, in a federation "+
-			"twice as many: raise max_connections of the server, or the connection limit of the role %s.", host, 1+readConns, role)
+		return fault.Wrap(fault.Unavailable, err, "The database server %s has no free connection. A portal needs %d: raise "+
+			"max_connections of the server, or the connection limit of the role %s.", host, 1+readConns, role)
 	case code == cannotConnectNow, isLost(err):
 		return fault.Wrap(fault.Unavailable, err, "The database server %s does not answer: %s. Start it, or correct "+
 			"--database.", host, lastReason(err))

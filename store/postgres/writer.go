@@ -116,7 +116,7 @@ func (d *DB) Write(ctx context.Context, fn func(engine.Tx) error) error {
 		return err
 	}
 	defer d.endTurn()
-	return engine.MapError(d.runWrite(fn))
+	return engine.MapError(d.writeWithSoon(fn))
 }
 
 func (d *DB) takeTurn(ctx context.Context) error {
@@ -314,7 +314,7 @@ func (d *DB) outcomeOf(xid string) (committed bool, err error) {
 	}
 }
 
-// WriteSoon implements engine.DB. Small writes share a transaction of their own.
+// WriteSoon implements engine.DB.
 func (d *DB) WriteSoon(delay time.Duration, w engine.SoonWrite) {
 	d.soonMu.Lock()
 	d.soon = append(d.soon, w)
@@ -331,23 +331,58 @@ func (d *DB) WriteSoon(delay time.Duration, w engine.SoonWrite) {
 	})
 }
 
+// writeWithSoon runs fn after the waiting small writes in one transaction. If that fails, the small writes
+// get a transaction of their own, and fn runs again if they were the reason. The caller holds turn.
+func (d *DB) writeWithSoon(fn func(engine.Tx) error) error {
+	soon := d.takeSoon()
+	if len(soon) == 0 {
+		return d.runWrite(fn)
+	}
+	var soonErr error
+	err := d.runWrite(func(t engine.Tx) error {
+		if soonErr = writeRows(t, soon); soonErr != nil {
+			return soonErr
+		}
+		return fn(t)
+	})
+	if err == nil {
+		noteOutcome(soon, nil)
+		return nil
+	}
+	d.writeSoon(soon)
+	if soonErr != nil {
+		return d.runWrite(fn)
+	}
+	return err
+}
+
 // flushSoon writes the waiting small writes. The caller holds turn.
-func (d *DB) flushSoon() {
+func (d *DB) flushSoon() { d.writeSoon(d.takeSoon()) }
+
+func (d *DB) takeSoon() []engine.SoonWrite {
 	d.soonMu.Lock()
+	defer d.soonMu.Unlock()
 	soon := d.soon
 	d.soon = nil
-	d.soonMu.Unlock()
-	if len(soon) == 0 {
-		return
+	return soon
+}
+
+func (d *DB) writeSoon(soon []engine.SoonWrite) {
+	if len(soon) > 0 {
+		noteOutcome(soon, d.runWrite(func(t engine.Tx) error { return writeRows(t, soon) }))
 	}
-	err := d.runWrite(func(t engine.Tx) error {
-		for _, w := range soon {
-			if err := w.WriteRows(t); err != nil {
-				return err
-			}
+}
+
+func writeRows(t engine.Tx, soon []engine.SoonWrite) error {
+	for _, w := range soon {
+		if err := w.WriteRows(t); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+func noteOutcome(soon []engine.SoonWrite, err error) {
 	for _, w := range soon {
 		w.NoteOutcome(engine.MapError(err))
 	}
