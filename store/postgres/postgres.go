@@ -39,6 +39,8 @@ const (
 	idleTimeout      = 30 * time.Second
 	// connectTimeout bounds one attempt to connect, unless the address has another bound.
 	connectTimeout = 10 * time.Second
+	// unlockTimeout bounds the release of the process's lock when the database is closed.
+	unlockTimeout = 2 * time.Second
 )
 
 // Kind describes one kind of database: the portal's or the replica.
@@ -247,6 +249,11 @@ func (d *DB) Close() error {
 func (d *DB) closePools() error {
 	var err error
 	if d.conn != nil {
+		// The server ends a closed connection later, and until then the lock would refuse the next Open. If
+		// the connection is lost, the lock ends with it.
+		ctx, cancel := context.WithTimeout(context.Background(), unlockTimeout)
+		_, _ = d.conn.ExecContext(ctx, `SELECT pg_advisory_unlock_all()`)
+		cancel()
 		err = d.conn.Close()
 	}
 	return errors.Join(err, d.write.Close(), d.read.Close())
