@@ -12,7 +12,7 @@ import (
 	"io/fs"
 )
 
-//go:embed sqlite/*.sql replica/*.sql postgres/*.sql schema/*.sql
+//go:embed sqlite/*.sql replica/*.sql postgres/*.sql postgres_replica/*.sql schema/*.sql
 var files embed.FS
 
 // SQLite returns the migrations of agentsite.db, the portal's main database.
@@ -43,3 +43,6 @@ func subFolder(name string) fs.FS {
 // Postgres returns the migrations of the portal's database on PostgreSQL. The first creates the tables of
 // SQLite's migrations up to its number.
 func Postgres() fs.FS { return subFolder("postgres") }
+
+// PostgresReplica returns the migrations of the replica on PostgreSQL, as Postgres does.
+func PostgresReplica() fs.FS { return subFolder("postgres_replica") }

@@ -136,7 +136,7 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	}
 	// The replica comes first: the portal's own card in it is never newer than the one in the database. A
 	// failure here must not prevent the backup of people's data, because the replica can be fetched again.
-	copied, err := replica.Copy(ctx, d.dir, dir)
+	copied, err := replica.Copy(ctx, replica.Config{Dir: d.dir}, dir)
 	if err != nil {
 		d.db.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}

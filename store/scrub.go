@@ -71,8 +71,8 @@ func NewScrub(db *DB, r *replica.Replica, slice time.Duration, log func(fault st
 	if db.file != nil {
 		s.files = append(s.files, db.file)
 	}
-	if r != nil {
-		s.files = append(s.files, r.DB)
+	if r != nil && r.File != nil {
+		s.files = append(s.files, r.File)
 	}
 	return s
 }

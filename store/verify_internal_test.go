@@ -489,7 +489,8 @@ func TestBackup_HoldsTheReplica(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "restored")
 	d := openTest(t, dir)
-	r, err := replica.Open(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, nil, slog.New(slog.DiscardHandler))
+	r, err := replica.Open(t.Context(), replica.Config{Dir: dir, Own: recordtest.NewPortal("own").ID,
+		Network: recordtest.Network, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

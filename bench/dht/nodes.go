@@ -200,7 +200,7 @@ func (p *portal) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	p.id = record.PortalOf(record.Public(p.keys.Public()))
-	p.replica, err = replica.Open(ctx, dir, p.id, networkName, nil, discard)
+	p.replica, err = replica.Open(ctx, replica.Config{Dir: dir, Own: p.id, Network: networkName, Log: discard})
 	return err
 }
 

@@ -51,10 +51,7 @@ func newPublishingAt(t testing.TB, origin string) *publishing {
 	}
 	p := &publishing{TB: t, db: storetest.Open(t, dir), heads: make(chan *record.Record, 100)}
 	log := slog.New(slog.DiscardHandler)
-	if p.replica, err = replica.Open(t.Context(), dir, record.PortalOf(record.Public(keys.Public())), publishNetwork, nil, log); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.replica.Close() })
+	p.replica = storetest.Replica(t, dir, record.PortalOf(record.Public(keys.Public())), publishNetwork)
 	if p.gate, err = record.NewGate(publishNetwork, p.replica); err != nil {
 		t.Fatal(err)
 	}
@@ -249,12 +246,7 @@ func TestPublish_OverRealDatabases(t *testing.T) {
 // storeOf returns an empty replica of another portal.
 func storeOf(t *testing.T) *replica.Replica {
 	t.Helper()
-	r, err := replica.Open(t.Context(), t.TempDir(), record.PortalOf(record.Public{9}), publishNetwork, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
+	return storetest.Replica(t, t.TempDir(), record.PortalOf(record.Public{9}), publishNetwork)
 }
 
 // BenchmarkPublish is the first start of a portal with 10,000 agents: until all

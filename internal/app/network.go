@@ -41,7 +41,8 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		return err
 	}
 	own := record.PortalOf(record.Public(keys.Public()))
-	if p.replica, err = replica.Open(ctx, p.set.Data, own, p.set.NetworkName, p.db.Space, p.log); err != nil {
+	if p.replica, err = replica.Open(ctx, replica.Config{Dir: p.set.Data, Database: p.set.Database, Own: own,
+		Network: p.set.NetworkName, Disk: p.db.Space, Log: p.log}); err != nil {
 		return err
 	}
 	p.node, err = peering.Open(ctx, peering.Config{

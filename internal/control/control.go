@@ -139,6 +139,16 @@ type stoppedControl struct {
 	opened []*offlinePeers
 }
 
+// Verify implements Control. It opens the replica, which the other methods leave closed.
+func (c *stoppedControl) Verify(ctx context.Context) (store.Report, error) {
+	r, err := c.localControl.Verify(ctx)
+	if err == nil {
+		r.Replica, err = replica.Verify(ctx, replica.Config{Dir: c.folder.set.Data, Database: c.folder.set.Database,
+			Log: slog.New(slog.DiscardHandler)})
+	}
+	return r, err
+}
+
 // Close implements Control. It stores the portals that were added and releases the data folder.
 func (c *stoppedControl) Close() error {
 	var errs []error
@@ -388,7 +398,7 @@ func VerifyData(ctx context.Context, cfg settings.Config) (store.Report, error) 
 	defer lock.Release()
 	r, err := store.VerifyFiles(ctx, ident.KeyFiles{Dir: dir, Root: cfg.KeyFile})
 	if err == nil {
-		r.Replica, err = replica.Verify(ctx, dir, slog.New(slog.DiscardHandler))
+		r.Replica, err = replica.Verify(ctx, replica.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	}
 	return r, err
 }

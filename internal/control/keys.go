@@ -91,7 +91,8 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	if err != nil {
 		return nil, err
 	}
-	replica, err := replica.Open(ctx, set.Data, id, set.NetworkName, nil, set.NewLogger(discard{}))
+	replica, err := replica.Open(ctx, replica.Config{Dir: set.Data, Database: set.Database, Own: id,
+		Network: set.NetworkName, Log: set.NewLogger(discard{})})
 	if err != nil {
 		return nil, err
 	}

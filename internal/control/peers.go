@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/internal/settings"
 	"agentsite/store"
 	"agentsite/store/replica"
 )
@@ -35,7 +36,7 @@ func (c *localControl) Peers(context.Context) (http.RoundTripper, error) {
 // Peers implements Control: requests are handled in this process. Changes are stored by Close.
 func (c *stoppedControl) Peers(ctx context.Context) (http.RoundTripper, error) {
 	o := c.folder
-	p, err := openPeers(ctx, o.set.Data, o.db, offline{id: record.PortalOf(record.Public(o.keys.Public())),
+	p, err := openPeers(ctx, o.set.Config, o.db, offline{id: record.PortalOf(record.Public(o.keys.Public())),
 		network: o.set.NetworkName, origin: o.url}, o.log)
 	if err != nil {
 		return nil, err
@@ -66,11 +67,15 @@ type offlinePeers struct {
 }
 
 // openPeers reads the known portals of a stopped portal. The caller must call closePeers.
-func openPeers(ctx context.Context, dir string, db *store.DB, self offline, log *slog.Logger) (*offlinePeers, error) {
+func openPeers(ctx context.Context, set settings.Config, db *store.DB, self offline, log *slog.Logger) (*offlinePeers,
+	error) {
 	cfg := federation.PeersConfig{Signer: self, Log: log}
 	p := &offlinePeers{}
-	if _, err := os.Stat(filepath.Join(dir, replica.FileName)); err == nil && self.network != "" {
-		if p.replica, err = replica.Open(ctx, dir, self.id, self.network, nil, log); err != nil {
+	_, err := os.Stat(filepath.Join(set.Data, replica.FileName))
+	if there := err == nil || set.Database != ""; there && self.network != "" {
+		p.replica, err = replica.Open(ctx, replica.Config{Dir: set.Data, Database: set.Database, Own: self.id,
+			Network: self.network, Log: log})
+		if err != nil {
 			return nil, err
 		}
 		cfg.Replica = p.replica

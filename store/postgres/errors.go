@@ -31,6 +31,11 @@ const (
 	idleInTransaction   = "25P03"
 	serialization       = "40001"
 	deadlock            = "40P01"
+	undefinedTable      = "42P01"
+	undefinedColumn     = "42703"
+	duplicateTable      = "42P07"
+	dataCorrupted       = "XX001"
+	indexCorrupted      = "XX002"
 )
 
 // codeOf returns the SQLSTATE of err, "" for other errors and nil.
@@ -65,6 +70,16 @@ func classify(err error) error {
 		reason = engine.Unreachable
 	}
 	return &engine.Error{Reason: reason, Err: err}
+}
+
+// IsUnusable reports whether err says that a schema is damaged, lacks a part, or was written by a newer
+// binary.
+func IsUnusable(err error) bool {
+	switch codeOf(err) {
+	case undefinedTable, undefinedColumn, duplicateTable, dataCorrupted, indexCorrupted:
+		return true
+	}
+	return errors.Is(err, errNewer)
 }
 
 // isLost reports whether err says that the connection to the server was lost or could not be made.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -28,7 +29,7 @@ func (d *DB) migrate(ctx context.Context) error {
 	newest := list[len(list)-1].version
 	switch {
 	case have > newest:
-		return fault.New(fault.Conflict, "The database %s was written by a newer agentsite (schema %d; this one knows %d). "+
+		return fault.Wrap(fault.Conflict, errNewer, "The database %s was written by a newer agentsite (schema %d; this one knows %d). "+
 			"Start the newer binary, or restore a backup that was made before.", d.place, have, newest)
 	case have == newest:
 		return nil
@@ -44,7 +45,18 @@ func (d *DB) migrate(ctx context.Context) error {
 		}
 	}
 	script += fmt.Sprintf("UPDATE process SET version = %d;\nCOMMIT;\n", newest)
-	err = d.conn.Raw(func(c any) error {
+	if err := d.runScript(ctx, script); err != nil {
+		return fmt.Errorf("migrate the database %s from schema %d to %d: %w", d.place, have, newest, err)
+	}
+	return nil
+}
+
+// errNewer is the cause of the refusal of a schema that a newer binary wrote.
+var errNewer = errors.New("the schema is newer than this binary")
+
+// runScript runs statements that begin and commit a transaction.
+func (d *DB) runScript(ctx context.Context, script string) error {
+	return d.conn.Raw(func(c any) error {
 		_, err := c.(*stdlib.Conn).Conn().PgConn().Exec(ctx, script).ReadAll()
 		if err != nil {
 			// End the failed transaction; the error of the script is returned.
@@ -52,10 +64,6 @@ func (d *DB) migrate(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("migrate the database %s from schema %d to %d: %w", d.place, have, newest, err)
-	}
-	return nil
 }
 
 // version returns the version of the schema, 0 if there is none.

@@ -52,6 +52,11 @@ type Kind struct {
 // Portal returns the kind of the portal's database.
 func Portal() Kind { return Kind{Schema: "agentsite", Migrations: migrations.Postgres()} }
 
+// Replica returns the kind of the replica, in the same database as the portal's.
+func Replica() Kind {
+	return Kind{Schema: "agentsite_replica", Migrations: migrations.PostgresReplica()}
+}
+
 // DB is one schema of a database with one writing connection and a pool of reading ones. It is safe for
 // concurrent use. It implements engine.DB.
 type DB struct {

@@ -5,9 +5,10 @@ import (
 	"testing"
 
 	"agentsite/internal/testing/faultdisk"
+	"agentsite/internal/testing/pgtest"
 )
 
 func TestMain(m *testing.M) {
 	faultdisk.Install()
-	os.Exit(m.Run())
+	os.Exit(pgtest.Run(m))
 }

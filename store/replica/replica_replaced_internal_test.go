@@ -74,7 +74,7 @@ func TestReplica_SetsAsideWhatANewerOneAwaits(t *testing.T) {
 	expect(many, many)
 	sound(t, r)
 	if err := r.Write(t.Context(), func(t engine.Tx) error {
-		_, err := t.Exec(`UPDATE replaced SET wire = CAST('x' AS BLOB) WHERE n = (SELECT MAX(n) FROM replaced)`)
+		_, err := t.Exec(`UPDATE replaced SET wire = ? WHERE n = (SELECT MAX(n) FROM replaced)`, []byte("x"))
 		return err
 	}); err != nil {
 		t.Fatal(err)

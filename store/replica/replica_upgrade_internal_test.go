@@ -66,7 +66,7 @@ func TestUpgrade_KilledAnywhere(t *testing.T) {
 		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
 			t.Parallel()
 			open := func(dir string) {
-				r, err := Open(t.Context(), dir, "own", "main", nil, slog.New(slog.DiscardHandler))
+				r, err := Open(t.Context(), Config{Dir: dir, Own: "own", Network: "main", Log: slog.New(slog.DiscardHandler)})
 				if err == nil {
 					err = r.Close()
 				}

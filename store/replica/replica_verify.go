@@ -5,12 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"agentsite/internal/record"
 	"agentsite/store/engine"
+	"agentsite/store/postgres"
 )
 
 // Report is the result of a verification of a replica. Its repairs lose no data, because deleted records
@@ -34,23 +35,25 @@ func (r *Report) mended(format string, args ...any) {
 	r.Mended = append(r.Mended, fmt.Sprintf(format, args...))
 }
 
-// Verify checks and repairs the replica in the data folder dir while no portal runs on it, see
-// Replica.Verify. Without a replica the report is empty. A replica that cannot be opened is marked, so
-// that the next start creates a new one.
-func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
-	var report Report
-	path := filepath.Join(dir, FileName)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return report, nil
-	}
-	r, err := openFile(ctx, path, nil, log)
-	if err == nil {
-		var owner struct{ Portal, Network string }
-		if err = r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); err == nil {
-			r.own, r.network = record.PortalID(owner.Portal), owner.Network
-			report, err = r.Verify(ctx)
+// Verify checks and repairs the replica that cfg names while no portal runs on it, see Replica.Verify. It
+// may be of any portal and network. Without a replica the report is empty. A file that cannot be opened is
+// marked, so that the next start creates a new one.
+func Verify(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Database != "" {
+		server, err := postgres.Open(ctx, cfg.Database, postgres.Replica(), cfg.Log)
+		if err != nil {
+			return Report{}, err
 		}
-		err = errors.Join(err, r.Close())
+		return verifyOwned(ctx, newReplica(server, nil, nil))
+	}
+	path := filepath.Join(cfg.Dir, FileName)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return Report{}, nil
+	}
+	var report Report
+	r, err := openFile(ctx, path, nil, cfg.Log)
+	if err == nil {
+		report, err = verifyOwned(ctx, r)
 	}
 	if err == nil || ctx.Err() != nil {
 		return report, err
@@ -59,21 +62,35 @@ func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
 	return report, os.WriteFile(path+damagedSuffix, nil, 0o600)
 }
 
+// verifyOwned verifies a replica of the owner that it names, and closes it. Without an owner it is empty.
+func verifyOwned(ctx context.Context, r *Replica) (report Report, err error) {
+	var owner struct{ Portal, Network string }
+	switch err = r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); {
+	case err == nil:
+		r.own, r.network = record.PortalID(owner.Portal), owner.Network
+		report, err = r.Verify(ctx)
+	case r.File == nil && errors.Is(err, sql.ErrNoRows):
+		err = nil
+	}
+	return report, errors.Join(err, r.Close())
+}
+
 // Verify checks that the hash, version, portal and key of every record are those of its row, and that
 // the counts are right. It deletes damaged records, which are then fetched again. If one of the portal's
 // own is damaged, its own head is deleted too, so that its next start begins a new epoch. The portal may
 // run meanwhile; records that arrive may be checked or not.
 func (r *Replica) Verify(ctx context.Context) (Report, error) {
 	var report Report
-	var sound string
-	if err := r.Get(ctx, &sound, `PRAGMA quick_check(1)`); err != nil || sound != "ok" {
-		if ctx.Err() != nil {
-			return report, ctx.Err()
+	if r.File != nil {
+		if found, err := r.File.QuickCheck(ctx); err != nil || len(found) > 0 {
+			if ctx.Err() != nil {
+				return report, ctx.Err()
+			}
+			r.File.MarkDamaged()
+			report.mended("The file of the replica is damaged (%s%v): the next start moves it aside and begins a new one.",
+				strings.Join(found[:min(1, len(found))], ""), errText(err))
+			return report, nil
 		}
-		r.MarkDamaged()
-		report.mended("The file of the replica is damaged (%s%v): the next start moves it aside and begins a new one.",
-			sound, errText(err))
-		return report, nil
 	}
 	var portals []struct {
 		ID     int64

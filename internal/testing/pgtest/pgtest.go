@@ -61,6 +61,39 @@ func NewDatabase(t testing.TB) string {
 	return before + "/" + name + "?" + after
 }
 
+// engineVariable names the environment variable that chooses the engine of the tests: "postgres", or
+// nothing for SQLite.
+const engineVariable = "AGENTSITE_TEST_ENGINE"
+
+// Enabled reports whether the tests run on PostgreSQL.
+func Enabled() bool { return os.Getenv(engineVariable) == "postgres" }
+
+// Skip skips a test about files of SQLite if the tests run on PostgreSQL.
+func Skip(t testing.TB) {
+	t.Helper()
+	if Enabled() {
+		t.Skip("about SQLite's files")
+	}
+}
+
+// ofFolders maps a data folder to the URL of its database.
+var ofFolders sync.Map
+
+// DatabaseOf returns the URL of the database of a data folder; "" if the tests run on SQLite. The first
+// call for a folder creates it.
+func DatabaseOf(t testing.TB, dir string) string {
+	t.Helper()
+	if !Enabled() {
+		return ""
+	}
+	if url, ok := ofFolders.Load(dir); ok {
+		return url.(string)
+	}
+	url := NewDatabase(t)
+	ofFolders.Store(dir, url)
+	return url
+}
+
 // Server is a PostgreSQL server that a test starts, kills and starts again.
 type Server struct {
 	Dir  string // with the data in "data"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
+	"agentsite/internal/testing/pgtest"
 	"agentsite/store/replica"
 )
 
@@ -13,7 +14,8 @@ import (
 // earlier.
 func Replica(t testing.TB, dir string, own record.PortalID, network string) *replica.Replica {
 	t.Helper()
-	r, err := replica.Open(context.Background(), dir, own, network, nil, slog.New(slog.DiscardHandler))
+	r, err := replica.Open(context.Background(), replica.Config{Dir: dir, Database: pgtest.DatabaseOf(t, dir),
+		Own: own, Network: network, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

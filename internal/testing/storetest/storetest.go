@@ -112,37 +112,20 @@ func Open(t testing.TB, dir string) *DB {
 	return db
 }
 
-// engineVariable names the environment variable that chooses the engine of the tests: "postgres", or
-// nothing for SQLite.
-const engineVariable = "AGENTSITE_TEST_ENGINE"
-
 // OnPostgres reports whether the tests run on PostgreSQL.
-func OnPostgres() bool { return os.Getenv(engineVariable) == "postgres" }
+func OnPostgres() bool { return pgtest.Enabled() }
 
 // SkipOnPostgres skips a test about files of SQLite.
 func SkipOnPostgres(t testing.TB) {
 	t.Helper()
-	if OnPostgres() {
-		t.Skip("about SQLite's files")
-	}
+	pgtest.Skip(t)
 }
-
-// databases maps a data folder to the URL of its database on PostgreSQL.
-var databases sync.Map
 
 // DatabaseOf returns the URL of the database of a data folder; "" on SQLite. The first call for a folder
 // creates it.
 func DatabaseOf(t testing.TB, dir string) string {
 	t.Helper()
-	if !OnPostgres() {
-		return ""
-	}
-	if url, ok := databases.Load(dir); ok {
-		return url.(string)
-	}
-	url := pgtest.NewDatabase(t)
-	databases.Store(dir, url)
-	return url
+	return pgtest.DatabaseOf(t, dir)
 }
 
 // CheckStorage fails the test if a counter of stored bytes differs from the rows that it counts. It does
