@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,8 @@ var (
 	stop      = func() {}
 )
 
-// Run runs the tests of a package and stops the server that they started. It returns the exit code.
+// Run runs the tests of a package and waits until the server that they started has ended. It returns the
+// exit code.
 func Run(m *testing.M) int {
 	code := m.Run()
 	stop()
@@ -36,7 +38,7 @@ func Run(m *testing.M) int {
 }
 
 // NewDatabase creates an empty database and returns its URL. It is dropped when the test ends. The test
-// is skipped without a server. A package that calls it runs its tests by Run.
+// is skipped without a server.
 func NewDatabase(t testing.TB) string {
 	t.Helper()
 	url, err := server()
@@ -206,6 +208,25 @@ func (s *Server) signal(sig syscall.Signal) {
 	s.cmd = nil
 }
 
+// guardPipe stays open as long as this process.
+var guardPipe *os.File
+
+// endWithProcess starts a shell that ends the server and removes its folder when this process has ended,
+// however it ended.
+func (s *Server) endWithProcess() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	guardPipe = w
+	guard := exec.Command("sh", "-c", `read _; kill -s QUIT -- "-$1"; tail --pid="$1" -f /dev/null; rm -rf "$2"`, "sh",
+		strconv.Itoa(s.cmd.Process.Pid), s.Dir)
+	guard.Stdin, guard.Dir = r, "/"
+	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return guard.Start()
+}
+
 func findServer() (string, error) {
 	if url := os.Getenv(serverVariable); url != "" {
 		return url, nil
@@ -218,5 +239,5 @@ func findServer() (string, error) {
 		return "", err
 	}
 	stop = s.Stop
-	return s.URL("postgres"), nil
+	return s.URL("postgres"), s.endWithProcess()
 }
