@@ -127,9 +127,7 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 	if list, err := db.Queued(ctx, 0, 10); err != nil || len(list) != 0 {
 		t.Errorf("still in the queue: %+v, %v", list, err)
 	}
-	if r, err := db.Verify(ctx); err != nil || len(r.Faults) > 0 {
-		t.Errorf("%v, %v", r.Faults, err)
-	}
+	storetest.Sound(t, db)
 }
 
 func TestCreateAsking_StoresAllOrNothing(t *testing.T) {

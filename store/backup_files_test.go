@@ -22,6 +22,7 @@ import (
 // A backup holds every file that the messages in it hold, whatever is sent and
 // deleted meanwhile, and a restore brings all of them back.
 func TestBackup_FilesWhileWritten(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
@@ -113,6 +114,7 @@ func TestBackup_FilesWhileWritten(t *testing.T) {
 
 // Of a file in a backup, too, every bit counts.
 func TestVerifyBackup_FindsDamagedFiles(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")

@@ -52,6 +52,7 @@ func backup(t testing.TB, db *storetest.DB, passphrase string) []byte {
 }
 
 func TestBackup_RestoresEverything(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := filled(t)
 	want := storetest.Sound(t, db)
@@ -86,6 +87,7 @@ func TestBackup_RestoresEverything(t *testing.T) {
 }
 
 func TestBackup_Encrypted(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	b := backup(t, filled(t), "correct horse")
 	if bytes.Contains(b, []byte("PORTAL KEY")) || bytes.Contains(b, []byte("an answer")) {
@@ -114,6 +116,7 @@ func names(t testing.TB, dir string) []string {
 // A backup taken under load holds a beginning of every transcript, and all
 // that was acknowledged before it began.
 func TestBackup_WhileWritten(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
@@ -169,6 +172,7 @@ func TestBackup_WhileWritten(t *testing.T) {
 
 // SQLite's own check misses about a quarter of such flips; a backup none.
 func TestVerifyBackup_FindsEveryBit(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	racetest.Skip(t)
 	t.Parallel()
 	b := backup(t, filled(t), "")
@@ -203,6 +207,7 @@ func TestVerifyBackup_FindsEveryBit(t *testing.T) {
 }
 
 func TestRestore_Refuses(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := filled(t)
 	plain := backup(t, db, "")
@@ -244,6 +249,7 @@ func TestRestore_Refuses(t *testing.T) {
 }
 
 func TestRestore_IntoEmptyFolders(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	b := backup(t, filled(t), "")
 	empty, mounted := t.TempDir(), t.TempDir()
@@ -267,6 +273,7 @@ func TestRestore_IntoEmptyFolders(t *testing.T) {
 
 // A link to an empty folder, such as one on a larger disk, stays a link.
 func TestRestore_FollowsALink(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	b := backup(t, filled(t), "")
 	folder, link := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "link")
@@ -285,6 +292,7 @@ func TestRestore_FollowsALink(t *testing.T) {
 }
 
 func TestBackup_TellsOfAFailingWriter(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := filled(t)
 	full := errors.New("no space")

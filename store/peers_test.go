@@ -88,7 +88,5 @@ func TestDecisions_AreKeptWithWhoAndWhy(t *testing.T) {
 	if got, _ := db.Peers(t.Context()); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || !r.OK() {
-		t.Errorf("%+v %v", r, err)
-	}
+	storetest.Sound(t, db)
 }

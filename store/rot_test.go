@@ -32,6 +32,7 @@ func transcripts(path string) (string, error) {
 // was in nothing that anybody reads in a transcript. (SQLite's integrity_check
 // alone misses about a quarter of them.)
 func TestVerify_BitRot(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	racetest.Skip(t)
 	t.Parallel()
 	db := filled(t)
