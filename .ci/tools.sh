@@ -3,7 +3,7 @@
 # tests find it. The functions may run side by side, but clients needs packages.
 
 # A test that cannot run is a failure then, not a line in the log.
-export AGENTSITE_TEST_REQUIRE=chromium,node,python3,axe,clients,a2a,mcp-publisher
+export AGENTSITE_TEST_REQUIRE=chromium,node,python3,axe,clients,a2a,mcp-publisher,postgres
 export AGENTSITE_TEST_A2A=$tools/a2a/a2a AGENTSITE_TEST_MCP_PUBLISHER=$tools/publisher/publisher
 export AGENTSITE_TEST_AXE=$tools/axe/axe.min.js AGENTSITE_TEST_CLIENTS=$tools/clients
 export PATH=$tools/node/bin:$PATH
@@ -14,6 +14,9 @@ install_programs() {
   for program in "$@"; do
     command -v "$program" >/dev/null && continue
     case $program in
+    postgres) # Debian keeps it outside of PATH.
+      compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
+      ;;
     chromium-headless-shell) missing+=("$program" fonts-dejavu-core) ;;
     fusermount3) missing+=(fuse3) ;;
     gcc) missing+=(gcc libc6-dev) ;;
@@ -30,7 +33,7 @@ install_programs() {
     apt-get install -y -qq --no-install-recommends "${missing[@]/#chromium-headless-shell/chromium}" >/dev/null
 }
 
-packages() { install_programs chromium-headless-shell python3 curl jq openssl npm gcc; }
+packages() { install_programs chromium-headless-shell python3 curl jq openssl npm gcc postgres; }
 
 # npm_pack NAME VERSION SHA512 FOLDER puts a package into a folder of $tools if
 # it has that hash. Nothing of it is run.
