@@ -101,6 +101,7 @@ type Server struct {
 	Dir  string // with the data in "data"
 	Port int
 	cmd  *exec.Cmd
+	pipe *os.File // stays open as long as this process; see endWithProcess
 }
 
 // Find reports whether the programs of a server are there.
@@ -208,9 +209,6 @@ func (s *Server) signal(sig syscall.Signal) {
 	s.cmd = nil
 }
 
-// guardPipe stays open as long as this process.
-var guardPipe *os.File
-
 // endWithProcess starts a shell that ends the server and removes its folder when this process has ended,
 // however it ended.
 func (s *Server) endWithProcess() error {
@@ -219,7 +217,7 @@ func (s *Server) endWithProcess() error {
 		return err
 	}
 	defer r.Close()
-	guardPipe = w
+	s.pipe = w
 	guard := exec.Command("sh", "-c", `read _; kill -s QUIT -- "-$1"; tail --pid="$1" -f /dev/null; rm -rf "$2"`, "sh",
 		strconv.Itoa(s.cmd.Process.Pid), s.Dir)
 	guard.Stdin, guard.Dir = r, "/"
