@@ -14,13 +14,15 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const [portal, docs] = process.argv.slice(2);
+// The answer of a task that ended before its stream began stands in the task itself, before its number.
+const numberedFortyTwo = /"seq":.*\*\*42\*\*|\*\*42\*\*.*"seq":/s;
 const fortyTwo = /\*\*42\*\*/;
 
 // want is what the output of each snippet must hold.
 const want = {
   "Protocol: OpenAI": [/\*\*4\*\*/, /calc/i],
   "Protocol: OpenAI, how a conversation goes on": [/\*\*12\*\*/],
-  "Protocol: A2A": [fortyTwo, fortyTwo, fortyTwo, fortyTwo, fortyTwo, /"seq":.*\*\*42\*\*/s, /"TASK_STATE_(SUBMITTED|WORKING|COMPLETED)"/],
+  "Protocol: A2A": [fortyTwo, fortyTwo, fortyTwo, fortyTwo, fortyTwo, numberedFortyTwo, /"TASK_STATE_(SUBMITTED|WORKING|COMPLETED)"/],
   "Protocol: MCP": [/"name": "arithmetic"/, fortyTwo, fortyTwo],
   "Protocol: ARD, search": [/urn:air:127\.0\.0\.1:agents:calc/],
   "Protocol: ARD, counting, listing and looking up": [/"facets".*"items".*urn:air:127\.0\.0\.1:agents:calc/s],
