@@ -102,6 +102,8 @@ var may = map[string][]string{
 	// sqlite manages files and transactions and does not depend on the contents of tables.
 	"store/sqlite":   {"internal/fault", "migrations", "store/space"},
 	"store/postgres": {"internal/fault", "migrations"},
+	// transfer copies the rows of all stores between engines, by the schema.
+	"store/transfer": {"internal/clock"},
 	// replica stores the records of all portals and does not depend on agents of the directory.
 	"store/replica": {"internal/clock", "internal/fault", "internal/federation", "internal/record", "migrations"},
 	// rows stores reserved names and the log of decisions, which several stores need.

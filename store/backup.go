@@ -12,32 +12,27 @@ import (
 	"filippo.io/age"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/store/chats"
 	"agentsite/store/replica"
 	"agentsite/store/sqlite"
+	"agentsite/store/transfer"
 )
 
 // Backups writes backups of a portal's data and verifies the data, while the portal runs.
 type Backups struct {
-	db    Engine
-	file  *sqlite.DB // nil on PostgreSQL
-	dir   string     // the data folder
-	keys  ident.KeyFiles
-	words *chats.Words
-	files *chats.Files
+	db       Engine
+	file     *sqlite.DB // nil on PostgreSQL
+	database string     // URL of the PostgreSQL database, "" on SQLite
+	dir      string     // the data folder
+	keys     ident.KeyFiles
+	words    *chats.Words
+	files    *chats.Files
 }
 
-func newBackups(db Engine, file *sqlite.DB, keys ident.KeyFiles, words *chats.Words,
+func newBackups(db Engine, file *sqlite.DB, cfg Config, dir string, words *chats.Words,
 	files *chats.Files) *Backups {
-	return &Backups{db, file, keys.Dir, keys, words, files}
-}
-
-// errOnServer is the error of a backup or verification of a database on a server.
-func errOnServer() error {
-	return fault.New(fault.Invalid, "This works only for a database file so far. The data of this portal is in PostgreSQL: "+
-		"back it up and check it by the means of the server, for example pg_dump; see /docs/operate/postgresql.")
+	return &Backups{db, file, cfg.Database, dir, ident.KeyFiles{Dir: dir, Root: cfg.KeyFile}, words, files}
 }
 
 // scryptLogN is age's own default: 256 MiB and about a second per guess.
@@ -61,9 +56,6 @@ func (d *Backups) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Man
 }
 
 func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
-	if d.file == nil {
-		return m, errOnServer()
-	}
 	// Keep the blobs that the copy names until they are written: SweepBlobs deletes none while Keep is
 	// locked.
 	d.files.Keep.RLock()
@@ -136,14 +128,14 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	}
 	// The replica comes first: the portal's own card in it is never newer than the one in the database. A
 	// failure here must not prevent the backup of people's data, because the replica can be fetched again.
-	copied, err := replica.Copy(ctx, replica.Config{Dir: d.dir}, dir)
+	copied, err := replica.Copy(ctx, replica.Config{Dir: d.dir, Database: d.database}, dir)
 	if err != nil {
 		d.db.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}
 	if err := d.words.PurgeWords(ctx); err != nil {
 		d.db.Log().Warn("the backup holds words of deleted messages", "error", err)
 	}
-	if err := d.copyTo(ctx, filepath.Join(dir, sqlite.FileName)); err != nil {
+	if err := d.copyTo(ctx, dir); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
 	report, err := verifyFolder(ctx, ident.KeyFiles{Dir: dir}, d.dir)
@@ -179,9 +171,13 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	return m, nil
 }
 
-// copyTo copies the database through a connection of its own, so that requests keep all connections of
-// the pool.
-func (d *Backups) copyTo(ctx context.Context, path string) error {
+// copyTo writes the database, as of one moment, to a database file in the folder dir. It uses a connection
+// of its own, so that requests keep all connections of the pool.
+func (d *Backups) copyTo(ctx context.Context, dir string) error {
+	path := filepath.Join(dir, sqlite.FileName)
+	if d.file == nil {
+		return copyServer(ctx, d.database, path)
+	}
 	pool, err := sqlite.Connect(d.file.Path(), sqlite.CopyDSN(d.file.Path()), 1)
 	if err != nil {
 		return err
@@ -193,6 +189,20 @@ func (d *Backups) copyTo(ctx context.Context, path string) error {
 	}
 	defer c.Close()
 	return sqlite.CopyInto(ctx, c, path)
+}
+
+// copyServer writes the rows of a database on a server to a new file and compares them.
+func copyServer(ctx context.Context, url, path string) error {
+	return transfer.ReadServer(ctx, url, func(from transfer.Source) error {
+		copied, err := transfer.WriteFile(ctx, from, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		return transfer.ReadFile(ctx, path, func(to transfer.Source) error {
+			_, err := to.Compare(ctx, copied)
+			return err
+		})
+	})
 }
 
 // rowCounts returns the numbers of rows for a manifest, by plural name.

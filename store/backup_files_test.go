@@ -22,7 +22,6 @@ import (
 // A backup holds every file that the messages in it hold, whatever is sent and
 // deleted meanwhile, and a restore brings all of them back.
 func TestBackup_FilesWhileWritten(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
@@ -95,7 +94,7 @@ func TestBackup_FilesWhileWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		held = max(held, r.Files)
-		again := storetest.Open(t, dir)
+		again := storetest.OpenOn(t, dir, "")
 		storetest.Sound(t, again)
 		if openBackup(t, again, lasting) != "lasting" {
 			t.Error("the lasting file is another one")
@@ -114,7 +113,6 @@ func TestBackup_FilesWhileWritten(t *testing.T) {
 
 // Of a file in a backup, too, every bit counts.
 func TestVerifyBackup_FindsDamagedFiles(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")

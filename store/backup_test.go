@@ -52,7 +52,6 @@ func backup(t testing.TB, db *storetest.DB, passphrase string) []byte {
 }
 
 func TestBackup_RestoresEverything(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := filled(t)
 	want := storetest.Sound(t, db)
@@ -80,14 +79,13 @@ func TestBackup_RestoresEverything(t *testing.T) {
 	if n := names(t, storetest.Dir(db)); len(n) > 5 { // database, -wal, -shm, two keys
 		t.Errorf("in the data folder lies %v", n)
 	}
-	again := storetest.Sound(t, storetest.Open(t, dir))
+	again := storetest.Sound(t, storetest.OpenOn(t, dir, ""))
 	if again.Messages != want.Messages || again.Tasks != want.Tasks || again.Agents != 2 || again.Accounts != 1 || again.Conversations != 3 {
 		t.Errorf("restored %+v, want %+v", again, want)
 	}
 }
 
 func TestBackup_Encrypted(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	b := backup(t, filled(t), "correct horse")
 	if bytes.Contains(b, []byte("PORTAL KEY")) || bytes.Contains(b, []byte("an answer")) {
@@ -116,7 +114,6 @@ func names(t testing.TB, dir string) []string {
 // A backup taken under load holds a beginning of every transcript, and all
 // that was acknowledged before it began.
 func TestBackup_WhileWritten(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
@@ -152,7 +149,7 @@ func TestBackup_WhileWritten(t *testing.T) {
 		if _, err := store.Restore(t.Context(), bytes.NewReader(b), dir, ""); err != nil {
 			t.Fatal(err)
 		}
-		got := storetest.Messages(t, storetest.Open(t, dir), c.ID)
+		got := storetest.Messages(t, storetest.OpenOn(t, dir, ""), c.ID)
 		if int64(len(got)) < before {
 			t.Errorf("%d messages restored, %d were acknowledged before", len(got), before)
 		}
@@ -172,7 +169,6 @@ func TestBackup_WhileWritten(t *testing.T) {
 
 // SQLite's own check misses about a quarter of such flips; a backup none.
 func TestVerifyBackup_FindsEveryBit(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	racetest.Skip(t)
 	t.Parallel()
 	b := backup(t, filled(t), "")
@@ -207,7 +203,6 @@ func TestVerifyBackup_FindsEveryBit(t *testing.T) {
 }
 
 func TestRestore_Refuses(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := filled(t)
 	plain := backup(t, db, "")
@@ -249,7 +244,6 @@ func TestRestore_Refuses(t *testing.T) {
 }
 
 func TestRestore_IntoEmptyFolders(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	b := backup(t, filled(t), "")
 	empty, mounted := t.TempDir(), t.TempDir()
@@ -273,7 +267,6 @@ func TestRestore_IntoEmptyFolders(t *testing.T) {
 
 // A link to an empty folder, such as one on a larger disk, stays a link.
 func TestRestore_FollowsALink(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	b := backup(t, filled(t), "")
 	folder, link := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "link")
@@ -292,7 +285,6 @@ func TestRestore_FollowsALink(t *testing.T) {
 }
 
 func TestBackup_TellsOfAFailingWriter(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	db := filled(t)
 	full := errors.New("no space")

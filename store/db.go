@@ -15,7 +15,6 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
-	"agentsite/internal/ident"
 	"agentsite/internal/quota"
 	"agentsite/store/accounts"
 	"agentsite/store/agents"
@@ -99,7 +98,8 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 // OpenWith opens or creates the database of the portal with the data folder dir, with the checks of
 // sqlite.OpenPortal or postgres.Open, and removes temporary files of an interrupted upload.
 func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*DB, error) {
-	if err := refuseRemains(dir, cfg.Database != ""); err != nil {
+	before, err := refuseRemains(ctx, dir, cfg.Database != "")
+	if err != nil {
 		return nil, err
 	}
 	disk := space.New(dir, cfg.Space)
@@ -112,38 +112,66 @@ func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*D
 		if err != nil {
 			return nil, err
 		}
+		if err := refuseMoved(ctx, server, before); err != nil {
+			return nil, errors.Join(err, server.Close())
+		}
 		return newDB(server, nil, dir, cfg, disk), nil
 	}
 	file, err := sqlite.OpenPortal(ctx, dir, disk, log)
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseMoved(ctx, file, moveMark{}); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
 	return newDB(file, file, dir, cfg, disk), nil
+}
+
+// refuseMoved returns an error for a database on which no portal may start because of a move. before is the
+// mark of the file that was moved to the database.
+func refuseMoved(ctx context.Context, db Engine, before moveMark) error {
+	m, err := readMark(ctx, db)
+	if err != nil {
+		return err
+	}
+	if err := m.refusal(nameOf(db)); err != nil {
+		return err
+	}
+	if before.State == moved && before.ID != m.ID {
+		return fault.New(fault.Conflict, "The portal in this data folder was moved to the %s, and --database names "+
+			"another one.", before.Other)
+	}
+	return nil
 }
 
 // refuseRemains returns an error for a folder that has other data of a portal but no database. A new
 // database beside them would be a second life of the same portal: it has the keys of the first, and signs
 // other records under the numbers that the first one used. With a database on a server it refuses a
-// folder that has a database.
-func refuseRemains(dir string, server bool) error {
+// folder that has a database, unless that was moved, and returns its mark.
+func refuseRemains(ctx context.Context, dir string, server bool) (before moveMark, err error) {
 	if server {
-		if _, err := os.Lstat(filepath.Join(dir, sqlite.FileName)); err == nil {
-			return fault.New(fault.Conflict, "%s holds %s, the database of a portal. Start without --database, or name an empty "+
-				"folder: a portal cannot have two databases.", dir, sqlite.FileName)
+		path := filepath.Join(dir, sqlite.FileName)
+		if _, err := os.Lstat(path); err != nil {
+			return before, nil
 		}
-		return nil
+		if before, err = markOfFile(ctx, path); err == nil && before.State == moved {
+			return before, nil
+		}
+		return before, fault.New(fault.Conflict, "%s holds %s, the database of a portal. Start without --database, move it "+
+			"with `agentsite migrate-database --to …`, or name an empty folder: a portal cannot have two databases.", dir,
+			sqlite.FileName)
 	}
 	if _, err := os.Stat(filepath.Join(dir, sqlite.FileName)); !errors.Is(err, fs.ErrNotExist) {
-		return nil // sqlite.OpenPortal reports other errors
+		return before, nil // sqlite.OpenPortal reports other errors
 	}
 	for _, name := range []string{replica.FileName, chats.BlobsDir} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return fault.New(fault.Conflict, "The database %s is missing in %s, but %s of a portal is there. "+
+			return before, fault.New(fault.Conflict, "The database %s is missing in %s, but %s of a portal is there. "+
 				"Put the database back, or restore a backup into a new folder with `agentsite restore FILE`. "+
 				"To start afresh, use an empty folder.", sqlite.FileName, dir, name)
 		}
 	}
-	return nil
+	return before, nil
 }
 
 // newDB joins the stores on an engine. file is the engine if it is SQLite, otherwise nil.
@@ -159,7 +187,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
 		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
-		Backups: newBackups(f, file, ident.KeyFiles{Dir: dir, Root: cfg.KeyFile}, word, blobs),
+		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}
 }
 

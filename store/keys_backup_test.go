@@ -14,7 +14,6 @@ import (
 
 // A portal whose root key is elsewhere is backed up with the keys that it has.
 func TestBackup_HoldsAllKeysThatAreThere(t *testing.T) {
-	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	for _, away := range []bool{false, true} {
 		db := storetest.New(t)

@@ -15,7 +15,10 @@ import (
 	"filippo.io/age"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/ident"
 	"agentsite/store/chats"
+	"agentsite/store/postgres"
+	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 )
 
@@ -38,6 +41,12 @@ func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (Report, 
 // Restore unpacks a backup into dir, which must be missing or empty, after it has checked the whole
 // backup: dir gets all files or none. The next start of the portal migrates an older schema.
 func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, error) {
+	return RestoreInto(ctx, r, dir, passphrase, "", slog.New(slog.DiscardHandler))
+}
+
+// RestoreInto is Restore for a portal with its database on a server: the database at the URL must hold no
+// portal. With "" it is a file in dir.
+func RestoreInto(ctx context.Context, r io.Reader, dir, passphrase, database string, log *slog.Logger) (Report, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Report{}, err
@@ -70,6 +79,12 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err != nil {
 		return report, err
 	}
+	finish := func() error { return nil }
+	if database != "" {
+		if finish, err = loadServer(ctx, tmp, database, log); err != nil {
+			return report, fmt.Errorf("fill the database: %w", err)
+		}
+	}
 	if err := sqlite.SyncDir(tmp); err != nil {
 		return report, err
 	}
@@ -86,7 +101,43 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err != nil {
 		return report, fmt.Errorf("put the restored files in place: %w", err)
 	}
-	return report, sqlite.SyncDir(parent)
+	if err := sqlite.SyncDir(parent); err != nil {
+		return report, err
+	}
+	return report, finish()
+}
+
+// loadServer copies the databases in the folder dir to a server and removes the files. A portal starts on the
+// copy after finish was called.
+func loadServer(ctx context.Context, dir, url string, log *slog.Logger) (finish func() error, err error) {
+	m := Move{Keys: ident.KeyFiles{Dir: dir}, To: url, Step: func(string) {}, Log: log}
+	file, err := sqlite.OpenPortal(ctx, dir, nil, log)
+	if err != nil {
+		return nil, err
+	}
+	source := moveMark{ID: ident.NewID()}
+	server, _, err := m.openTarget(ctx, source)
+	if err == nil {
+		_, err = m.fillServer(ctx, file, server, source.ID)
+		err = errors.Join(err, server.Close())
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{sqlite.FileName, replica.FileName} {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if err := os.Remove(filepath.Join(dir, name+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	return func() error {
+		server, err := postgres.Open(ctx, url, postgres.Portal(), log)
+		if err != nil {
+			return err
+		}
+		return errors.Join(mark(ctx, server, complete, source.ID, "a backup"), server.Close())
+	}, nil
 }
 
 func checkEmpty(dir string) (exists bool, err error) {
@@ -136,12 +187,16 @@ func moveInto(tmp, dir string) error {
 		return err
 	}
 	var list []string
-	for _, f := range memberNames(inFolder(tmp)) {
+	has := inFolder(tmp)
+	for _, f := range memberNames(has) {
 		if f.Name != sqlite.FileName {
 			list = append(list, f.Name)
 		}
 	}
-	for _, name := range append(list, sqlite.FileName) {
+	if has(sqlite.FileName) {
+		list = append(list, sqlite.FileName)
+	}
+	for _, name := range list {
 		if name == sqlite.FileName {
 			if err := sqlite.SyncDir(dir); err != nil {
 				return err
@@ -221,7 +276,8 @@ func openBackup(r io.Reader, passphrase string) (io.Reader, error) {
 	case string(intro) != ageIntro && passphrase == "":
 		return buf, nil
 	case string(intro) != ageIntro:
-		return nil, fault.New(fault.Invalid, "This file is not an encrypted backup. If it is to be one, it is damaged; else leave the passphrase away.")
+		return nil, fault.New(fault.Invalid, "This file is not an encrypted backup. If it is to be one, it is damaged; "+
+			"else leave the passphrase away.")
 	case passphrase == "":
 		return nil, fault.New(fault.Invalid, "This backup is encrypted. Give its passphrase with --passphrase-file.")
 	}

@@ -86,11 +86,13 @@ func verifyFolder(ctx context.Context, keys ident.KeyFiles, data string) (Report
 
 // Verify checks the database while the portal runs. It reads in short
 // transactions, so that it holds up neither writers nor the WAL; messages
-// that arrive meanwhile may or may not be counted.
+// that arrive meanwhile may or may not be counted. A database on a server is
+// copied to a file in the data folder, which needs room for it, and the copy
+// is checked.
 func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	var r Report
 	if d.file == nil {
-		return r, errOnServer()
+		return d.verifyServer(ctx)
 	}
 	pool, err := sqlite.Connect(d.file.Path(), sqlite.ReadDSN(d.file.Path()), 1)
 	if err != nil {
@@ -98,6 +100,24 @@ func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	}
 	defer pool.Close()
 	public, err := verifyPool(ctx, pool, d.dir, &r)
+	if err != nil {
+		return r, err
+	}
+	return r, verifyKeys(d.keys, public, &r)
+}
+
+func (d *Backups) verifyServer(ctx context.Context) (r Report, err error) {
+	d.files.Keep.RLock()
+	defer d.files.Keep.RUnlock()
+	scratch, err := sqlite.MakeScratch(d.dir)
+	if err != nil {
+		return r, fmt.Errorf("make room for a copy of the database: %w", err)
+	}
+	defer scratch.Remove()
+	if err := d.copyTo(ctx, scratch.Path); err != nil {
+		return r, fmt.Errorf("copy the database: %w", err)
+	}
+	public, err := verifyFile(ctx, filepath.Join(scratch.Path, sqlite.FileName), d.dir, &r)
 	if err != nil {
 		return r, err
 	}

@@ -92,7 +92,7 @@ func TestKeyFile_ServesAllCommands(t *testing.T) {
 		t.Errorf("%v %v", r.Faults, err)
 	}
 	to := filepath.Join(t.TempDir(), "restored")
-	if r, err := control.RestoreBackup(ctx, &backup, to, ""); err != nil || !r.OK() {
+	if r, err := control.RestoreBackup(ctx, &backup, app.Config{Data: to}, ""); err != nil || !r.OK() {
 		t.Fatalf("%v %v", r.Faults, err)
 	}
 	want, err := os.ReadFile(cfg.KeyFile)

@@ -101,6 +101,8 @@ func commands() []command {
 		{"backup", "FILE", "copy everything, while the portal runs or not", runBackup, backupFlags},
 		{"restore", "FILE", "put a backup into an empty data folder", runRestore, backupFlags},
 		{"verify", "[FILE]", "check the data folder, or a backup", runVerify, backupFlags},
+		{"migrate-database", "--to URL", "move the portal to PostgreSQL or back, while it does not run", runMoveDatabase,
+			moveFlags},
 		{"doctor", "", "check the portal: name each fault and its solution", runDoctor, doctorFlags},
 		{"version", "", "print version, revision, schema and protocols", runVersion, func(*flags) {}},
 	}

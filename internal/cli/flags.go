@@ -11,6 +11,7 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/app/demo"
+	"agentsite/internal/control"
 )
 
 // flags is a command's flag set, whose defaults come from environment variables, with the variables of
@@ -30,6 +31,8 @@ type flags struct {
 	admin, stdin  bool
 	yes           bool
 	passphrase    string
+	to            string
+	cancel        bool
 	root          string // path of a file with a root key
 	agentName     string
 	envs          list // environment variables that an agent's file may refer to
@@ -278,6 +281,12 @@ func backupFlags(fs *flags) {
 	dataFlags(fs)
 	fs.addSetting(&fs.passphrase, "passphrase-file", "AGENTSITE_PASSPHRASE_FILE",
 		"`FILE` whose first line encrypts and opens the backup")
+}
+
+func moveFlags(fs *flags) {
+	dataFlags(fs)
+	fs.StringVar(&fs.to, "to", "", "`DATABASE` to move to: postgres://… or "+control.FileTarget)
+	fs.BoolVar(&fs.cancel, "cancel", false, "take a move back that has not ended")
 }
 
 // list is the value of a flag that may be given several times or with several values separated by

@@ -275,7 +275,7 @@ func runRestore(ctx context.Context, e env, fs *flags, args []string) error {
 		return fmt.Errorf("open the backup: %w", err)
 	}
 	defer f.Close()
-	r, err := control.RestoreBackup(ctx, f, fs.cfg.Data, passphrase)
+	r, err := control.RestoreBackup(ctx, f, fs.cfg, passphrase)
 	if err != nil {
 		return err
 	}
@@ -341,5 +341,33 @@ func runVersion(_ context.Context, e env, _ *flags, args []string) error {
 	fmt.Fprintf(e.stdout, "agentsite %s\nrevision %s\nschema %d\nprotocols API v1, A2A 1.0 and 0.3, OpenAI chat "+
 		"completions, ARD 0.91, MCP 2026-07-28 to 2024-11-05, MCP registry 0.1\n%s %s/%s\n",
 		app.Release(), revision, control.SchemaVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return nil
+}
+
+func runMoveDatabase(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := checkArgs("migrate-database", args, 0, 0); err != nil {
+		return err
+	}
+	if fs.cancel {
+		if err := control.CancelMove(ctx, fs.cfg, fs.to, e.stderr); err != nil {
+			return err
+		}
+		fmt.Fprintln(e.stdout, "the move is canceled: start the portal as before")
+		return nil
+	}
+	if fs.to == "" {
+		return usagef("migrate-database needs --to: postgres://… or %s", control.FileTarget)
+	}
+	r, err := control.MoveDatabase(ctx, fs.cfg, fs.to, e.stderr, func(string) {})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "moved to the %s: %d rows of %d tables and %d conversations compared\n", r.Other, r.Rows, r.Tables,
+		r.Heads)
+	if fs.cfg.Database == "" {
+		fmt.Fprintln(e.stdout, "start the portal with --database from now on; the old database does not start again")
+	} else {
+		fmt.Fprintln(e.stdout, "start the portal without --database from now on; the old database does not start again")
+	}
 	return nil
 }

@@ -350,10 +350,10 @@ func (c *localControl) Verify(ctx context.Context) (store.Report, error) {
 // Close does nothing: the running portal closes its own database.
 func (c *localControl) Close() error { return nil }
 
-// RestoreBackup restores a backup into dir, which must be empty or missing. passphrase is "" for a
-// backup without encryption.
-func RestoreBackup(ctx context.Context, r io.Reader, dir, passphrase string) (store.Report, error) {
-	return store.Restore(ctx, r, dir, passphrase)
+// RestoreBackup restores a backup into the data folder, which must be empty or missing, and into the
+// database of the settings. passphrase is "" for a backup without encryption.
+func RestoreBackup(ctx context.Context, r io.Reader, cfg settings.Config, passphrase string) (store.Report, error) {
+	return store.RestoreInto(ctx, r, cfg.Data, passphrase, cfg.Database, slog.New(slog.DiscardHandler))
 }
 
 // VerifyBackup checks the contents of a backup without restoring it. passphrase is "" for a backup

@@ -848,3 +848,22 @@ CREATE INDEX blocks_by ON blocks (blocked_id, person_id);
 CREATE VIRTUAL TABLE said_words USING fts5 (words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
 
 CREATE INDEX credentials_parent ON credentials (parent) WHERE parent IS NOT NULL;
+
+CREATE TABLE database_move (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  -- moving, moved: the source before and after its copy was proved.
+  -- incomplete, complete: the copy.
+  state TEXT NOT NULL CHECK (state IN ('moving', 'moved', 'incomplete', 'complete')),
+  -- move is the random id that the two databases of a move share.
+  move TEXT NOT NULL,
+  -- other names the other database, without a password.
+  other TEXT NOT NULL,
+  changed_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE moved_tables (
+  name TEXT PRIMARY KEY,
+  row_count INTEGER NOT NULL,
+  sum TEXT NOT NULL,
+  copied_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -153,7 +153,8 @@ func checkFull(t engine.Tx, id string) error {
 		return err
 	}
 	if n > chat.MaxMembers {
-		return fault.New(fault.Conflict, "A conversation has at most %d members, with those who are invited.", chat.MaxMembers)
+		return fault.New(fault.Conflict, "A conversation has at most %d members, with those who are invited.",
+			chat.MaxMembers)
 	}
 	return nil
 }

@@ -234,7 +234,8 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 			return stands(o.ID) // A hook that failed lost its waiting events.
 		}
 		if len(have) >= max {
-			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as there may be. Delete one first.", len(have))
+			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as "+
+				"there may be. Delete one first.", len(have))
 		}
 		if err := d.quotas.CheckRoom(t, h.OwnerKind, h.OwnerID, int64(len(h.URL)+len(h.Sealed))+quotas.TaskBytes); err != nil {
 			return err

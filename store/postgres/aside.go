@@ -55,3 +55,19 @@ func Snapshot(ctx context.Context, url string, k Kind, fn func(*sqlx.Tx) error) 
 	}
 	return true, fn(tx)
 }
+
+// Drop deletes the schema of a kind with everything in it. It returns an error if another process has the
+// schema.
+func Drop(ctx context.Context, url string, k Kind, log *slog.Logger) error {
+	d, err := connect(url, k, log)
+	if err != nil {
+		return err
+	}
+	if d.conn, err = d.write.Connx(ctx); err == nil {
+		err = d.lockProcess(ctx)
+	}
+	if err == nil {
+		_, err = d.conn.ExecContext(ctx, fmt.Sprintf(`DROP SCHEMA IF EXISTS %s CASCADE`, k.Schema))
+	}
+	return errors.Join(classify(err), d.closePools())
+}

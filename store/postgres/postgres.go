@@ -175,8 +175,8 @@ func (d *DB) awaitPrimary(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fault.New(fault.Unavailable, "The database %s accepts no writes: its server is a standby, or still recovers. "+
-				"Name the primary server, or start the portal again later.", d.place)
+			return fault.New(fault.Unavailable, "The database %s accepts no writes: its server is a standby, or still "+
+				"recovers. Name the primary server, or start the portal again later.", d.place)
 		}
 	}
 }

@@ -36,7 +36,7 @@ type Engine interface {
 	Name() string
 }
 
-// Config says where a replica is and to whom it belongs.
+// Config names the place of a replica and its owner.
 type Config struct {
 	// Dir is the data folder, which holds the replica if Database is "".
 	Dir string

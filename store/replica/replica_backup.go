@@ -81,9 +81,14 @@ func copyPages(rows *sqlx.Rows, insert func(page [][]any) error) error {
 func Copy(ctx context.Context, cfg Config, dir string) (there bool, err error) {
 	to := filepath.Join(dir, FileName)
 	if cfg.Database != "" {
-		return postgres.Snapshot(ctx, cfg.Database, postgres.Replica(), func(tx *sqlx.Tx) error {
+		_, err := postgres.Snapshot(ctx, cfg.Database, postgres.Replica(), func(tx *sqlx.Tx) error {
+			// A schema that no portal has claimed is empty.
+			if err := tx.GetContext(ctx, &there, `SELECT EXISTS (SELECT 1 FROM owner)`); err != nil || !there {
+				return err
+			}
 			return writeCopy(ctx, tx, to)
 		})
+		return there && err == nil, err
 	}
 	from := filepath.Join(cfg.Dir, FileName)
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) || err == nil && marked(from) != nil {

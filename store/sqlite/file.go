@@ -193,6 +193,13 @@ func (k Kind) writeDSN(path string) string {
 // WriteDSN returns the data source name of a writer of the portal's database, for tests and tools.
 func WriteDSN(path string) string { return portalFile().writeDSN(path) }
 
+// FillDSN returns the data source name for filling a new file that is thrown away if that fails: without a
+// journal, flushes and checks of references.
+func FillDSN(path string) string {
+	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=OFF&_synchronous=OFF&_foreign_keys=0&_dqs=0",
+		EscapePath(path))
+}
+
 func ReadDSN(path string) string {
 	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)", EscapePath(path), readCacheKB)
 }
