@@ -21,17 +21,20 @@ func TestManual_PostgreSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 7 || !strings.Contains(blocks[6][1], "recovery_target_time") {
+	if len(blocks) != 10 || !strings.Contains(blocks[6][1], "recovery_target_time") {
 		t.Fatalf("the page has %d blocks of commands, or recovers elsewhere", len(blocks))
 	}
 	script := "source ./before.sh\n"
-	for i, b := range blocks {
+	for i, b := range blocks[:7] {
 		if i == 6 {
 			script += "source ./meanwhile.sh\n"
 		}
 		script += b[1]
 	}
-	script += "source ./after.sh\n"
+	// The portal of the page is on the server already, so it moves back first.
+	there, cancel, back := blocks[7][1], blocks[8][1], blocks[9][1]
+	script += "source ./after.sh\n" + back + "source ./moved-back.sh\n" + there + "if " + cancel + "then exit 1; fi\n" +
+		"source ./moved-there.sh\n"
 	server := pgtest.NewStopped(t)
 	// Names, places and times of the page become those of the test.
 	script = strings.NewReplacer(

@@ -114,9 +114,9 @@ func manifestSum(manifest []byte) []byte {
 	return fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(manifest), manifestName)
 }
 
-// pack writes the backup of the files in dir, with the blobs in the folder data that the database in dir
-// names. It hashes the written bytes again: a file that changed since m was made is an error.
-func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error {
+// pack writes the backup of the files in dir, with the blobs that the database in dir names. It hashes the
+// written bytes again: a file that changed since m was made is an error.
+func pack(ctx context.Context, w io.Writer, m Manifest, dir string, blobs openBlob) error {
 	manifest, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error 
 			return fmt.Errorf("%s changed while it was backed up", f.Name)
 		}
 	}
-	if err := packBlobs(ctx, p, m, filepath.Join(dir, sqlite.FileName), data); err != nil {
+	if err := packBlobs(ctx, p, m, filepath.Join(dir, sqlite.FileName), blobs); err != nil {
 		return err
 	}
 	if err := p.packSmall(manifestSumName, manifestSum(manifest), m.CreatedAt); err != nil {
@@ -153,8 +153,22 @@ func copyFile(ctx context.Context, w io.Writer, path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	return copySum(ctx, w, f)
+}
+
+// copyBlob is copyFile for a blob.
+func copyBlob(ctx context.Context, w io.Writer, blobs openBlob, hash string) (string, error) {
+	f, err := blobs(ctx, hash)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return copySum(ctx, w, f)
+}
+
+func copySum(ctx context.Context, w io.Writer, r io.Reader) (string, error) {
 	h := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(w, h), chats.CtxReader{Ctx: ctx, In: f}); err != nil {
+	if _, err := io.Copy(io.MultiWriter(w, h), chats.CtxReader{Ctx: ctx, In: r}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

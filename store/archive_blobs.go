@@ -16,9 +16,9 @@ type blobRow struct {
 	Size int64  `db:"size"`
 }
 
-// blobsIn calls fn for each file of a message that the database at path lists, in the order of the
+// eachBlob calls fn for each file of a message that the database at path lists, in the order of the
 // hashes, until fn fails. Databases of schemas before 3 have none.
-func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
+func eachBlob(ctx context.Context, path string, fn func(blobRow) error) error {
 	pool, err := sqlite.ConnectReadOnly(path)
 	if err != nil {
 		return err
@@ -46,14 +46,14 @@ func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
 
 // packBlobs writes the blobs that the database lists. A blob with content of another hash is an
 // error, because the backup would be damaged.
-func packBlobs(ctx context.Context, p packer, m Manifest, database, data string) error {
+func packBlobs(ctx context.Context, p packer, m Manifest, database string, blobs openBlob) error {
 	n, size := 0, int64(0)
-	err := blobsIn(ctx, database, func(b blobRow) error {
+	err := eachBlob(ctx, database, func(b blobRow) error {
 		name := chats.BlobPath(b.Hash)
 		if err := p.writeHeader(filepath.ToSlash(name), b.Size, m.CreatedAt); err != nil {
 			return err
 		}
-		sum, err := copyFile(ctx, p.tw, filepath.Join(data, name))
+		sum, err := copyBlob(ctx, p.tw, blobs, b.Hash)
 		if err != nil {
 			return err
 		}

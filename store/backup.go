@@ -82,7 +82,7 @@ func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions,
 			return m, fmt.Errorf("encrypt the backup: %w", err)
 		}
 	}
-	if err := pack(ctx, out, m, dir, d.dir); err != nil {
+	if err := pack(ctx, out, m, dir, d.files.OpenBlob); err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
 	if err := errors.Join(out.Close(), buf.Flush()); err != nil {
@@ -138,7 +138,7 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	if err := d.copyTo(ctx, dir); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
-	report, err := verifyFolder(ctx, ident.KeyFiles{Dir: dir}, d.dir)
+	report, err := verifyFolder(ctx, ident.KeyFiles{Dir: dir}, d.files.OpenBlob)
 	if err == nil {
 		err = report.err()
 	}

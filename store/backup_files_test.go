@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
+	"agentsite/store/engine"
 )
 
 // A backup holds every file that the messages in it hold, whatever is sent and
@@ -99,8 +100,8 @@ func TestBackup_FilesWhileWritten(t *testing.T) {
 		if openBackup(t, again, lasting) != "lasting" {
 			t.Error("the lasting file is another one")
 		}
-		if len(blobs(t, dir)) != r.Files {
-			t.Errorf("%d blobs for %d files", len(blobs(t, dir)), r.Files)
+		if n := len(blobFiles(t, dir)); n != r.Files {
+			t.Errorf("%d blobs for %d files", n, r.Files)
 		}
 	}
 	close(stop)
@@ -141,16 +142,33 @@ func TestVerifyBackup_FindsDamagedFiles(t *testing.T) {
 	if _, err := store.Restore(t.Context(), bytes.NewReader(b), mounted, ""); err != nil {
 		t.Fatal(err)
 	}
-	if list := blobs(t, mounted); len(list) != 2 {
+	if list := blobFiles(t, mounted); len(list) != 2 {
 		t.Errorf("restored %v", list)
 	}
 	// Damage of the portal's own files is found before it is backed up.
 	path := filepath.Join(storetest.Dir(db), "files", hash[:2], hash)
-	for _, damage := range []func() error{
+	damages := []func() error{
 		func() error { return os.WriteFile(path, []byte(strings.ToUpper(content)), 0o600) },
 		func() error { return os.Truncate(path, 5) },
 		func() error { return os.Remove(path) },
-	} {
+	}
+	if storetest.OnPostgres() {
+		exec := func(query string) func() error {
+			return func() error {
+				return db.Write(t.Context(), func(w engine.Tx) error {
+					_, err := w.Exec(query, hash)
+					return err
+				})
+			}
+		}
+		const ofBlob = ` WHERE blob_id = (SELECT blob_id FROM blobs WHERE hash = ?)`
+		damages = []func() error{
+			exec(`UPDATE blob_parts SET bytes = CAST(upper(encode(bytes, 'escape')) AS bytea)` + ofBlob),
+			exec(`UPDATE blob_parts SET bytes = substr(bytes, 1, 5)` + ofBlob),
+			exec(`DELETE FROM blob_parts` + ofBlob),
+		}
+	}
+	for _, damage := range damages {
 		if err := damage(); err != nil {
 			t.Fatal(err)
 		}

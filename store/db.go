@@ -128,7 +128,7 @@ func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*D
 }
 
 // refuseMoved returns an error for a database on which no portal may start because of a move. before is the
-// mark of the file that was moved to the database.
+// mark of a database file beside one on a server: if the portal was moved, the database must hold it.
 func refuseMoved(ctx context.Context, db Engine, before moveMark) error {
 	m, err := readMark(ctx, db)
 	if err != nil {
@@ -137,24 +137,28 @@ func refuseMoved(ctx context.Context, db Engine, before moveMark) error {
 	if err := m.refusal(nameOf(db)); err != nil {
 		return err
 	}
-	if before.State == moved && before.ID != m.ID {
-		return fault.New(fault.Conflict, "The portal in this data folder was moved to the %s, and --database names "+
-			"another one.", before.Other)
+	if before.State == none || before.ID == m.ID {
+		return nil
 	}
-	return nil
+	var portals int
+	if err := db.Get(ctx, &portals, `SELECT COUNT(*) FROM portal`); err != nil || portals > 0 {
+		return err
+	}
+	return fault.New(fault.Conflict, "The portal in this data folder was moved to the %s, and --database names "+
+		"another one, which is empty.", before.Other)
 }
 
 // refuseRemains returns an error for a folder that has other data of a portal but no database. A new
 // database beside them would be a second life of the same portal: it has the keys of the first, and signs
 // other records under the numbers that the first one used. With a database on a server it refuses a
-// folder that has a database, unless that was moved, and returns its mark.
+// folder that has a database, unless that was moved or is an incomplete copy, and returns its mark.
 func refuseRemains(ctx context.Context, dir string, server bool) (before moveMark, err error) {
 	if server {
 		path := filepath.Join(dir, sqlite.FileName)
 		if _, err := os.Lstat(path); err != nil {
 			return before, nil
 		}
-		if before, err = markOfFile(ctx, path); err == nil && before.State == moved {
+		if before, err = markOfFile(ctx, path); err == nil && (before.State == moved || before.State == incomplete) {
 			return before, nil
 		}
 		return before, fault.New(fault.Conflict, "%s holds %s, the database of a portal. Start without --database, move it "+
@@ -178,6 +182,9 @@ func refuseRemains(ctx context.Context, dir string, server bool) (before moveMar
 func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space) *DB {
 	bounds := quotas.New(f, cfg.Quota, disk)
 	hook, word, blobs := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, dir, bounds, disk)
+	if file == nil {
+		blobs = chats.NewFilesInRows(f, bounds)
+	}
 	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
 	chat := chats.New(f, hook, word, bounds)
 	return &DB{

@@ -270,7 +270,7 @@ func TestRestore_OlderBackup(t *testing.T) {
 		m.Members = append(m.Members, Member{Name: f.Name, Size: st.Size(), SHA256: sum})
 	}
 	var b bytes.Buffer
-	if err := pack(t.Context(), &b, m, dir, dir); err != nil {
+	if err := pack(t.Context(), &b, m, dir, blobsIn(dir)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Restore(t.Context(), &b, to, ""); err != nil {

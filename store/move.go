@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,8 +13,11 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/store/chats"
+	"agentsite/store/engine"
 	"agentsite/store/postgres"
 	"agentsite/store/replica"
+	"agentsite/store/space"
 	"agentsite/store/sqlite"
 	"agentsite/store/transfer"
 )
@@ -35,6 +39,8 @@ type Move struct {
 // MoveReport has the numbers of copied and compared rows of a move.
 type MoveReport struct {
 	Tables, Rows int
+	// Files is the number of files of messages.
+	Files int
 	// Heads is the number of conversations with the last message as the head of their chain.
 	Heads int
 	// Other is the name of the database that was moved to.
@@ -173,6 +179,10 @@ func (m Move) fillServer(ctx context.Context, file *sqlite.DB, server *postgres.
 		if err != nil {
 			return err
 		}
+		if r.Files, err = copyBlobs(ctx, file, blobsIn(m.Keys.Dir), chats.NewFilesInRows(server, nil)); err != nil {
+			return err
+		}
+		m.Step("files")
 		if err := m.loadReplica(ctx); err != nil {
 			return err
 		}
@@ -189,6 +199,37 @@ func (r *MoveReport) addRows(copied []transfer.Copied) {
 		r.Tables++
 		r.Rows += int(c.Sum.Rows)
 	}
+}
+
+// copyBlobs copies the content of each file that the database names, unless the target has it, and returns
+// their number.
+func copyBlobs(ctx context.Context, from engine.DB, blobs openBlob, to *chats.Files) (n int, err error) {
+	var failed error
+	err = engine.Each(ctx, from, func(b blobRow) bool {
+		n++
+		failed = moveBlob(ctx, b, blobs, to)
+		return failed == nil
+	}, `SELECT hash, size FROM files ORDER BY hash`)
+	return n, errors.Join(failed, err)
+}
+
+func moveBlob(ctx context.Context, b blobRow, blobs openBlob, to *chats.Files) error {
+	if sum, err := copyBlob(ctx, io.Discard, to.OpenBlob, b.Hash); err == nil && sum == b.Hash {
+		return nil
+	}
+	f, err := blobs(ctx, b.Hash)
+	if err != nil {
+		return fmt.Errorf("copy the file %s of a message; see `agentsite verify`: %w", b.Hash, err)
+	}
+	defer f.Close()
+	hash, _, _, err := to.PutBlob(ctx, f, b.Size)
+	if err == nil && hash != b.Hash {
+		err = errors.New("its content is damaged; see `agentsite verify`")
+	}
+	if err != nil {
+		return fmt.Errorf("copy the file %s of a message: %w", b.Hash, err)
+	}
+	return nil
 }
 
 // loadReplica copies the part of the replica that no other portal can give back.
@@ -278,6 +319,11 @@ func (m Move) writeFile(ctx context.Context, server *postgres.DB, id string) (r 
 	if err := markFile(ctx, scratch.Path, incomplete, id, server.Name(), m.Log); err != nil {
 		return r, err
 	}
+	files := chats.NewFiles(nil, m.ToDir, nil, space.New(m.ToDir, space.Config{}))
+	if r.Files, err = copyBlobs(ctx, server, chats.NewFilesInRows(server, nil).OpenBlob, files); err != nil {
+		return r, err
+	}
+	m.Step("files")
 	if _, err := replica.Copy(ctx, replica.Config{Database: m.Database}, scratch.Path); err != nil {
 		return r, fmt.Errorf("copy the replica: %w", err)
 	}

@@ -124,6 +124,9 @@ func loadServer(ctx context.Context, dir, url string, log *slog.Logger) (finish 
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
+	if err := os.RemoveAll(filepath.Join(dir, chats.BlobsDir)); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{sqlite.FileName, replica.FileName} {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			if err := os.Remove(filepath.Join(dir, name+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"agentsite/internal/ident"
+	"agentsite/store/chats"
 	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 )
@@ -67,17 +69,25 @@ func Verify(ctx context.Context, dir string) (Report, error) {
 
 // VerifyFiles is Verify for a portal whose root key may be outside its data folder.
 func VerifyFiles(ctx context.Context, keys ident.KeyFiles) (Report, error) {
-	return verifyFolder(ctx, keys, keys.Dir)
+	return verifyFolder(ctx, keys, blobsIn(keys.Dir))
 }
 
-// verifyFolder verifies a database in keys.Dir with its blobs in the folder data.
-func verifyFolder(ctx context.Context, keys ident.KeyFiles, data string) (Report, error) {
+// openBlob opens the content of a file of a message by its hash; a NotFound fault if it is missing.
+type openBlob func(ctx context.Context, hash string) (io.ReadSeekCloser, error)
+
+// blobsIn opens blobs in a data folder.
+func blobsIn(dir string) openBlob {
+	return func(_ context.Context, hash string) (io.ReadSeekCloser, error) { return chats.OpenBlobIn(dir, hash) }
+}
+
+// verifyFolder verifies a database in keys.Dir with its blobs.
+func verifyFolder(ctx context.Context, keys ident.KeyFiles, blobs openBlob) (Report, error) {
 	var r Report
 	path := filepath.Join(keys.Dir, sqlite.FileName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return r, fmt.Errorf("there is no database %s: give the data folder of a portal", path)
 	}
-	public, err := verifyFile(ctx, path, data, &r)
+	public, err := verifyFile(ctx, path, blobs, &r)
 	if err != nil {
 		return r, err
 	}
@@ -99,7 +109,7 @@ func (d *Backups) Verify(ctx context.Context) (Report, error) {
 		return r, err
 	}
 	defer pool.Close()
-	public, err := verifyPool(ctx, pool, d.dir, &r)
+	public, err := verifyPool(ctx, pool, d.files.OpenBlob, &r)
 	if err != nil {
 		return r, err
 	}
@@ -117,7 +127,7 @@ func (d *Backups) verifyServer(ctx context.Context) (r Report, err error) {
 	if err := d.copyTo(ctx, scratch.Path); err != nil {
 		return r, fmt.Errorf("copy the database: %w", err)
 	}
-	public, err := verifyFile(ctx, filepath.Join(scratch.Path, sqlite.FileName), d.dir, &r)
+	public, err := verifyFile(ctx, filepath.Join(scratch.Path, sqlite.FileName), d.files.OpenBlob, &r)
 	if err != nil {
 		return r, err
 	}
@@ -126,7 +136,7 @@ func (d *Backups) verifyServer(ctx context.Context) (r Report, err error) {
 
 // verifyFile checks a database file that no portal writes, and returns the public key of the portal that
 // it belongs to.
-func verifyFile(ctx context.Context, path, data string, r *Report) ([]byte, error) {
+func verifyFile(ctx context.Context, path string, blobs openBlob, r *Report) ([]byte, error) {
 	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err
 	}
@@ -138,16 +148,16 @@ func verifyFile(ctx context.Context, path, data string, r *Report) ([]byte, erro
 		return nil, err
 	}
 	defer pool.Close()
-	return verifyPool(ctx, pool, data, r)
+	return verifyPool(ctx, pool, blobs, r)
 }
 
-func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]byte, error) {
+func verifyPool(ctx context.Context, pool *sqlx.DB, blobs openBlob, r *Report) ([]byte, error) {
 	c, err := pool.Connx(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	defer c.Close()
-	v := &verifier{c: c, r: r, data: data}
+	v := &verifier{c: c, r: r, blobs: blobs}
 	checks := []func(context.Context) error{v.checkPages, v.checkReferences, v.countRows, v.checkTranscripts,
 		v.clientIDs, v.checkTasks, v.checkOutbox, v.checkNames, v.checkAgents, v.readPortal}
 	// A backup may be older than these tables. A file that does not name its schema gets every check.
@@ -191,7 +201,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 type verifier struct {
 	c      *sqlx.Conn
 	r      *Report
-	data   string // data folder with the blobs
+	blobs  openBlob
 	first  bool   // schemas before 3: messages lack the later columns
 	public []byte // public key of the portal according to the database; nil before the first start
 }

@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
-	"path/filepath"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/store/chats"
 	"agentsite/store/rows"
 	"agentsite/store/sqlite"
@@ -167,17 +165,16 @@ func (v *verifier) checkFiles(ctx context.Context) error {
 }
 
 func (v *verifier) checkBlob(ctx context.Context, b blobRow) error {
-	name := chats.BlobPath(b.Hash)
-	if name == "" {
+	if chats.BlobPath(b.Hash) == "" {
 		v.r.addFault("A file has the name %q, which is no hash.", rows.ClipText(b.Hash, 80))
 		return nil
 	}
 	count := &countWriter{}
-	sum, err := copyFile(ctx, count, filepath.Join(v.data, name))
+	sum, err := copyBlob(ctx, count, v.blobs, b.Hash)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, fs.ErrNotExist):
+	case fault.Is(err, fault.NotFound):
 		var still bool // While a portal runs, the file may have been deleted since it was listed.
 		if err := v.c.GetContext(ctx, &still, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`,
 			b.Hash); err != nil {

@@ -362,8 +362,8 @@ func runMoveDatabase(ctx context.Context, e env, fs *flags, args []string) error
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "moved to the %s: %d rows of %d tables and %d conversations compared\n", r.Other, r.Rows, r.Tables,
-		r.Heads)
+	fmt.Fprintf(e.stdout, "moved to the %s: %d rows of %d tables, %d conversations and %d files compared\n", r.Other, r.Rows,
+		r.Tables, r.Heads, r.Files)
 	if fs.cfg.Database == "" {
 		fmt.Fprintln(e.stdout, "start the portal with --database from now on; the old database does not start again")
 	} else {

@@ -45,6 +45,9 @@ func withMove(ctx context.Context, cfg settings.Config, to string, stderr io.Wri
 		return fault.New(fault.Conflict, "The portal runs on %s. Stop it first: nothing may change while its database is "+
 			"moved.", cfg.Data)
 	}
+	if cfg.Database == to {
+		cfg.Database = "" // the setting of the portal after the move, which starts at the file
+	}
 	if !dataExists(cfg) {
 		return errNoPortal(cfg.Data)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,7 +37,60 @@ func BlobPath(hash string) string {
 	return filepath.Join(BlobsDir, hash[:2], hash)
 }
 
-func (d *Files) blob(hash string) (string, error) {
+// blobStore holds the contents of files by their hash. touch and put give a blob the time of now, so that
+// sweep does not delete it soon.
+type blobStore interface {
+	put(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte, err error)
+	// touch returns a NotFound fault for a missing or incomplete blob.
+	touch(ctx context.Context, hash string, size int64) error
+	open(ctx context.Context, hash string) (io.ReadSeekCloser, error)
+	// drop deletes a blob that no row of files names and that was last touched before a time, and reports
+	// whether it did.
+	drop(ctx context.Context, hash string, before time.Time) (bool, error)
+	// sweep calls drop for all blobs that no row of files names, and deletes remains of uploads.
+	sweep(ctx context.Context, before time.Time, drop func(hash string) (bool, error)) (int, error)
+}
+
+// PutBlob implements chat.Blobs. It returns after the content is on disk.
+func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte,
+	err error) {
+	return d.blobs.put(ctx, r, limit)
+}
+
+// OpenBlob implements chat.Blobs. An unknown hash is a NotFound fault. It checks no permission.
+func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, error) {
+	return d.blobs.open(ctx, hash)
+}
+
+// dropBlob deletes a blob unless it is named, young, or a backup is made.
+func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bool, error) {
+	if !d.Keep.TryLock() {
+		return false, nil
+	}
+	defer d.Keep.Unlock()
+	return d.blobs.drop(ctx, hash, before)
+}
+
+// SweepBlobs deletes blobs that belong to no file and are older than the given time: their upload was
+// never completed. It returns their number. One call checks all blobs.
+func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
+	return d.blobs.sweep(ctx, before, func(hash string) (bool, error) { return d.dropBlob(ctx, hash, before) })
+}
+
+// blobFolder keeps blobs in the folder BlobsDir of a data folder.
+type blobFolder struct {
+	db   engine.DB
+	dir  string // the data folder
+	disk *space.Space
+	mu   sync.Mutex // held while a blob is put into its place or deleted
+}
+
+// OpenBlobIn returns the content of a blob in a data folder that no portal uses.
+func OpenBlobIn(dir, hash string) (io.ReadSeekCloser, error) {
+	return (&blobFolder{dir: dir}).open(context.Background(), hash)
+}
+
+func (d *blobFolder) blob(hash string) (string, error) {
 	path := BlobPath(hash)
 	if path == "" {
 		return "", errNoFile()
@@ -44,9 +98,8 @@ func (d *Files) blob(hash string) (string, error) {
 	return filepath.Join(d.dir, path), nil
 }
 
-// PutBlob implements chat.Blobs. It returns after the content is on disk. A crash leaves at most a
-// temporary file, which the next start removes.
-func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte,
+// put implements blobStore. A crash leaves at most a temporary file, which the next start removes.
+func (d *blobFolder) put(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte,
 	err error) {
 	if err := d.disk.Check(limit, false); err != nil {
 		return "", 0, nil, err
@@ -133,7 +186,7 @@ func MakeDir(dir string) error {
 
 // placeBlob moves a written blob to its place. A blob of the same hash and size stays and gets a new
 // time, so that SweepBlobs does not delete it soon.
-func (d *Files) placeBlob(tmp, hash string, size int64) error {
+func (d *blobFolder) placeBlob(tmp, hash string, size int64) error {
 	path, err := d.blob(hash)
 	if err != nil {
 		return err
@@ -141,8 +194,8 @@ func (d *Files) placeBlob(tmp, hash string, size int64) error {
 	if err := MakeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
-	d.blobs.Lock()
-	defer d.blobs.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if st, err := os.Stat(path); err == nil && st.Size() == size {
 		now := time.Now()
 		if err := os.Chtimes(path, now, now); err != nil {
@@ -155,18 +208,16 @@ func (d *Files) placeBlob(tmp, hash string, size int64) error {
 	return sqlite.SyncDir(filepath.Dir(path))
 }
 
-// touchBlob gives a blob a new time, so that SweepBlobs does not delete it soon. A missing or incomplete
-// blob is a NotFound fault.
-func (d *Files) touchBlob(hash string, size int64) error {
+func (d *blobFolder) touch(_ context.Context, hash string, size int64) error {
 	path, err := d.blob(hash)
 	if err != nil {
 		return err
 	}
-	d.blobs.Lock()
-	defer d.blobs.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	st, err := os.Stat(path)
 	if err != nil || st.Size() != size {
-		return fault.Wrap(fault.NotFound, err, "The file was not received in full. Send it again.")
+		return errPartial(err)
 	}
 	now := time.Now()
 	if err := os.Chtimes(path, now, now); err != nil {
@@ -175,8 +226,12 @@ func (d *Files) touchBlob(hash string, size int64) error {
 	return nil
 }
 
-// OpenBlob implements chat.Blobs. An unknown hash is a NotFound fault. It checks no permission.
-func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, error) {
+// errPartial is the fault of a file that is not stored in full.
+func errPartial(cause error) error {
+	return fault.Wrap(fault.NotFound, cause, "The file was not received in full. Send it again.")
+}
+
+func (d *blobFolder) open(_ context.Context, hash string) (io.ReadSeekCloser, error) {
 	path, err := d.blob(hash)
 	if err != nil {
 		return nil, err
@@ -191,19 +246,13 @@ func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, e
 	return f, nil
 }
 
-// dropBlob deletes a blob that no row of files names and that was last touched before a time, and
-// reports whether it did. It does nothing while a backup is made.
-func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bool, error) {
+func (d *blobFolder) drop(ctx context.Context, hash string, before time.Time) (bool, error) {
 	path, err := d.blob(hash)
 	if err != nil {
 		return false, nil
 	}
-	if !d.Keep.TryLock() {
-		return false, nil
-	}
-	defer d.Keep.Unlock()
-	d.blobs.Lock()
-	defer d.blobs.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	st, err := os.Stat(path)
 	if err != nil || !st.ModTime().Before(before) {
 		return false, nil
@@ -218,9 +267,7 @@ func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bo
 	return true, nil
 }
 
-// SweepBlobs deletes blobs that belong to no file and are older than the given time: their upload was
-// never completed. It returns their number. One call checks all blobs.
-func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
+func (d *blobFolder) sweep(ctx context.Context, _ time.Time, drop func(string) (bool, error)) (int, error) {
 	root := filepath.Join(d.dir, BlobsDir)
 	folders, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +278,7 @@ func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
 		if !f.IsDir() {
 			continue
 		}
-		gone, err := d.sweepFolder(ctx, filepath.Join(root, f.Name()), before)
+		gone, err := d.sweepFolder(ctx, filepath.Join(root, f.Name()), drop)
 		if n += gone; err != nil {
 			return n, err
 		}
@@ -239,7 +286,8 @@ func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
 	return n, nil
 }
 
-func (d *Files) sweepFolder(ctx context.Context, dir string, before time.Time) (n int, err error) {
+func (d *blobFolder) sweepFolder(ctx context.Context, dir string, drop func(string) (bool, error)) (n int,
+	err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, diskError(err)
@@ -261,7 +309,7 @@ func (d *Files) sweepFolder(ctx context.Context, dir string, before time.Time) (
 		if known[e.Name()] || BlobPath(e.Name()) != filepath.Join(BlobsDir, begin, e.Name()) {
 			continue
 		}
-		gone, err := d.dropBlob(ctx, e.Name(), before)
+		gone, err := drop(e.Name())
 		if err != nil {
 			return n, err
 		}

@@ -16,24 +16,27 @@ import (
 	"agentsite/store/space"
 )
 
-// Files stores the files of messages: rows in the database, and their contents in a folder beside it. It
-// implements chat.Files.
+// Files stores the files of messages: rows in the database, and their contents in a folder beside it or in
+// the database. It implements chat.Files.
 type Files struct {
 	db     engine.DB
-	dir    string
 	quotas *quotas.Quotas
-	disk   *space.Space
-	// blobs is held while a blob is put into its place or deleted. Keep is read-locked by a backup,
-	// which needs every blob that its copy of the database names; deletions try to lock it.
-	blobs sync.Mutex
-	Keep  sync.RWMutex
+	blobs  blobStore
+	// Keep is read-locked by a backup, which needs every blob that its copy of the database names;
+	// deletions try to lock it.
+	Keep sync.RWMutex
 }
 
 var _ chat.Files = (*Files)(nil)
 
-// NewFiles returns the files of the portal whose data is in the folder dir.
+// NewFiles returns the files of a portal, with their contents in the data folder dir.
 func NewFiles(db engine.DB, dir string, quotas *quotas.Quotas, disk *space.Space) *Files {
-	return &Files{db: db, dir: dir, quotas: quotas, disk: disk}
+	return &Files{db: db, quotas: quotas, blobs: &blobFolder{db: db, dir: dir, disk: disk}}
+}
+
+// NewFilesInRows returns the files of a portal, with their contents in rows of the database.
+func NewFilesInRows(db engine.DB, quotas *quotas.Quotas) *Files {
+	return &Files{db: db, quotas: quotas, blobs: blobRows{db}}
 }
 
 type fileRow struct {
@@ -61,7 +64,7 @@ const (
 // PutFile implements chat.Files. A file that the owner sent before does not count again for the quota.
 func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string, quota int64) error {
 	// Touch the blob first, so that a sweep does not delete it before the row exists.
-	if err := d.touchBlob(f.Hash, f.Size); err != nil {
+	if err := d.blobs.touch(ctx, f.Hash, f.Size); err != nil {
 		return err
 	}
 	now := clock.Milli(clock.Now())
