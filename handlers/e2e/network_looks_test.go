@@ -141,7 +141,7 @@ func TestNetworkPages(t *testing.T) {
 		axe = func(name string) { a.axe(name, nil) }
 	}
 	if n > 0 {
-		evil := liar(t)
+		evil := liar(t, "evil")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := evil.Publish("bait"); err != nil {

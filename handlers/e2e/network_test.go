@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -97,13 +96,13 @@ func again(condition string) string {
 }
 
 // liar is a portal that can lie, on a port of its own.
-func liar(t testing.TB) *federationtest.Liar {
+func liar(t testing.TB, name string) *federationtest.Liar {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	evil, err := federationtest.NewLiar("agentsite-main", "http://"+l.Addr().String(), "evil", http.DefaultClient)
+	evil, err := federationtest.NewLiar("agentsite-main", "http://"+l.Addr().String(), name, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +154,8 @@ func TestNetwork(t *testing.T) {
 			op.fill("#name", "op")
 			op.fill("#password", apptest.Password)
 			op.press("main form button")
-			op.refusesLiar(liar(t), first)
+			op.refusesForger(liar(t, "evil"), first)
+			op.refusesLiar(liar(t, "twofaced"), first)
 			op.clean("the operator")
 
 			// Whoever looks at an agent of a portal that is gone is told so.
@@ -253,49 +253,62 @@ func (b *tab) gives(far *model, piece string) {
 	}
 }
 
-// refusesLiar sees a portal that is honest at first, then serves what it did
-// not sign, and then says two things under one number.
-func (b *tab) refusesLiar(evil *federationtest.Liar, p *joined) {
+// must ends the test if a portal that lies could not do its part.
+func (b *tab) must(what string, err error) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
-	defer cancel()
-	must := func(what string, err error) {
-		b.t.Helper()
-		if err != nil {
-			b.t.Fatalf("%s: %v", what, err)
-		}
+	if err != nil {
+		b.t.Fatalf("%s: %v", what, err)
 	}
-	must("sign", evil.Publish("bait"))
-	must("hello", evil.Hello(ctx, p.at))
-	must("hint", evil.Hint(ctx, p.at))
-	found := func(id string) string {
-		return `document.querySelector('.results a[href^="/agents/agent-` + id + `@"]')`
-	}
-	b.open("/agents?q=agent+bait")
-	b.until("what it said when it was honest", again(found("bait")))
+}
 
-	row := func(cell string) string {
-		return `[...document.querySelectorAll("table.portals tbody tr")].find((r) => r.innerText.includes("evil"))?.querySelector(` + js(cell) + `)?.innerText`
-	}
+// foundAgent is the link to an agent of another portal among what was found.
+func foundAgent(id string) string {
+	return `document.querySelector('.results a[href^="/agents/agent-` + id + `@"]')`
+}
+
+// rowOf is the text of a cell in the row of a portal.
+func rowOf(name, cell string) string {
+	return `[...document.querySelectorAll("table.portals tbody tr")].find((r) => r.innerText.includes(` + js(name) + `))?.querySelector(` + js(cell) + `)?.innerText`
+}
+
+// meets makes a portal known to another, with an agent that the other shows.
+func (b *tab) meets(evil *federationtest.Liar, p *joined, id string) {
+	b.t.Helper()
+	b.must("sign", evil.Publish(id))
+	b.must("hello", evil.Hello(b.t.Context(), p.at))
+	b.must("hint", evil.Hint(b.t.Context(), p.at))
+	b.open("/agents?q=agent+" + id)
+	b.until("what it said when it was honest", again(foundAgent(id)))
+}
+
+// refusesForger sees a portal that is honest at first and then serves what it did not sign.
+func (b *tab) refusesForger(evil *federationtest.Liar, p *joined) {
+	b.t.Helper()
+	b.meets(evil, p, "bait")
 	evil.Bend(true)
-	must("sign", evil.Publish("switch"))
-	must("hint", evil.Hint(ctx, p.at))
+	b.must("sign", evil.Publish("switch"))
+	b.must("hint", evil.Hint(b.t.Context(), p.at))
 	b.open("/admin/peers")
-	b.until("what was refused", again(`(`+row(`[data-label="refused"]`)+` ?? "nothing").trim() !== "nothing"`))
-	b.t.Log(eval[string](b, row(`[data-label="refused"]`)))
+	refused := rowOf("evil", `[data-label="refused"]`)
+	b.until("what was refused", again(`(`+refused+` ?? "nothing").trim() !== "nothing"`))
+	b.t.Log(eval[string](b, refused))
 	b.shot("network-faults", true)
 	b.open("/agents?q=agent+switch")
-	b.until("nothing that it did not sign", `document.readyState === "complete" && !`+found("switch"))
-	b.open("/admin/peers")
+	b.until("nothing that it did not sign", `document.readyState === "complete" && !`+foundAgent("switch"))
+}
 
-	must("two heads", evil.Fork(ctx, p.at))
-	b.until("that it is kept out", again(row(".state-why")+`?.includes("It signed two different statements under one number.")`))
+// refusesLiar sees a portal that says two things under one number. It is another one than the forger, which is
+// refused for an hour if it is asked three times before it says them.
+func (b *tab) refusesLiar(evil *federationtest.Liar, p *joined) {
+	b.t.Helper()
+	b.meets(evil, p, "double")
+	b.open("/admin/peers")
+	b.must("two heads", evil.Fork(b.t.Context(), p.at))
+	b.until("that it is kept out", again(rowOf("twofaced", ".state-why")+`?.includes("It signed two different statements under one number.")`))
 	b.shot("network-quarantined", true)
 	b.press(`table.portals a[href="/admin/peers/` + string(evil.Portal()) + `"]`)
 	b.says("two different statements")
 	b.shot("network-proof", true)
-	for _, id := range []string{"bait", "switch"} {
-		b.open("/agents?q=agent+" + id)
-		b.until("nothing of it", again(`document.readyState === "complete" && !`+found(id)))
-	}
+	b.open("/agents?q=agent+double")
+	b.until("nothing of it", again(`document.readyState === "complete" && !`+foundAgent("double")))
 }

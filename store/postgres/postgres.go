@@ -76,8 +76,9 @@ type DB struct {
 	broken atomic.Pointer[error] // set once, when another process took the database
 	fatal  chan struct{}         // closed when broken is set
 
-	soonMu sync.Mutex // guards soon
-	soon   []engine.SoonWrite
+	waitMu  sync.Mutex // guards the fields below
+	waiting []*op
+	soon    []*op // writes by WriteSoon, which run before those of waiting
 }
 
 var _ engine.DB = (*DB)(nil)
@@ -247,7 +248,7 @@ func (d *DB) Close() error {
 	}
 	d.turn <- struct{}{} // until the running write has ended
 	close(d.stop)
-	d.flushSoon()
+	d.commitWaiting()
 	return d.closePools()
 }
 

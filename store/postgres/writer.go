@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -17,11 +18,9 @@ import (
 )
 
 const (
-	// maxWriteWait bounds how long a write waits for the one before it. Then it gets an Unavailable fault.
-	maxWriteWait = 5 * time.Second
 	// maxWriteTime bounds one transaction; the connection is given up then.
 	maxWriteTime = 30 * time.Second
-	// maxAttempts bounds the runs of one write after lost connections.
+	// maxAttempts bounds the runs of one batch after lost connections.
 	maxAttempts = 4
 	// retryAfter is the pause before another attempt, times the number of the attempt.
 	retryAfter = 100 * time.Millisecond
@@ -34,7 +33,14 @@ type Tx struct {
 	ctx  context.Context
 	conn *sqlx.Conn
 	ends map[engine.Ender]struct{}
+	// changes counts the statements that changed rows or broke the transaction, so that a write which
+	// failed before its first one needs no rollback.
+	changes int
 }
+
+// note counts a statement that may have changed rows, or that failed: the server refuses all that follow in
+// its transaction then.
+func (t *Tx) note() { t.changes++ }
 
 // Exec implements engine.Tx.
 func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
@@ -42,6 +48,7 @@ func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.note()
 	res, err := t.conn.ExecContext(t.ctx, query, args...)
 	return res, classify(err)
 }
@@ -52,7 +59,11 @@ func (t *Tx) Get(dest any, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return classify(t.conn.GetContext(t.ctx, dest, query, args...))
+	err = t.conn.GetContext(t.ctx, dest, query, args...)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) || !strings.HasPrefix(query, "SELECT") {
+		t.note()
+	}
+	return classify(err)
 }
 
 // List implements engine.Tx.
@@ -61,7 +72,11 @@ func (t *Tx) List(dest any, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return classify(t.conn.SelectContext(t.ctx, dest, query, args...))
+	err = t.conn.SelectContext(t.ctx, dest, query, args...)
+	if err != nil {
+		t.note()
+	}
+	return classify(err)
 }
 
 // InsertRows implements engine.Tx.
@@ -83,17 +98,20 @@ func (t *Tx) Try(fn func() error) error {
 	if _, err := t.conn.ExecContext(t.ctx, `SAVEPOINT try`); err != nil {
 		return classify(err)
 	}
+	before := t.changes
 	err := fn()
 	if err != nil {
+		t.changes = before // undone below
 		if _, undo := t.conn.ExecContext(t.ctx, `ROLLBACK TO try`); undo != nil {
+			t.note()
 			return errors.Join(err, undo)
 		}
 	}
 	return err
 }
 
-// RequireRollback implements engine.Tx. A write that fails is always rolled back here.
-func (t *Tx) RequireRollback() {}
+// RequireRollback implements engine.Tx.
+func (t *Tx) RequireRollback() { t.note() }
 
 // AtEnd implements engine.Tx.
 func (t *Tx) AtEnd(e engine.Ender) {
@@ -106,43 +124,6 @@ func (t *Tx) AtEnd(e engine.Ender) {
 func (t *Tx) end(committed bool) {
 	for e := range t.ends {
 		e.Ended(committed)
-	}
-}
-
-// Write implements engine.DB. It waits for its turn while ctx lasts. Once it has begun it goes on to its
-// outcome.
-func (d *DB) Write(ctx context.Context, fn func(engine.Tx) error) error {
-	if err := d.takeTurn(ctx); err != nil {
-		return err
-	}
-	defer d.endTurn()
-	return engine.MapError(d.writeWithSoon(fn))
-}
-
-func (d *DB) takeTurn(ctx context.Context) error {
-	if err := d.Writable(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case d.turn <- struct{}{}:
-		return nil
-	default:
-	}
-	wait := time.NewTimer(maxWriteWait)
-	defer wait.Stop()
-	select {
-	case d.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-d.stop:
-		return errStopping()
-	case <-wait.C:
-		return &fault.Error{Kind: fault.Unavailable, Safe: "This portal is busy writing. Try again in a moment.",
-			RetryAfter: maxWriteWait}
 	}
 }
 
@@ -164,34 +145,37 @@ func errStopping() error {
 	return fault.New(fault.Unavailable, "This portal is stopping. Try again in a moment.")
 }
 
-// runWrite runs fn in a transaction, and again if the connection was lost before the outcome was decided
-// or if the transaction failed for another one. The caller holds turn.
-func (d *DB) runWrite(fn func(engine.Tx) error) error {
+// runBatch runs writes in one transaction, and again if the connection was lost before the outcome was decided
+// or if the transaction failed for another one. bad is the index of a write that failed after it changed
+// rows, so that nothing of the batch was stored; -1 if there is none. err is the outcome for all writes. The
+// caller holds turn.
+func (d *DB) runBatch(ops []*op) (bad int, err error) {
 	for attempt := 1; ; attempt++ {
-		again, err := d.attempt(fn)
+		again, bad, err := d.attempt(ops)
 		if !again || attempt == maxAttempts {
-			return err
+			return bad, err
 		}
 		d.log.Warn("write again", "database", d.place, "error", err)
 		select {
 		case <-time.After(time.Duration(attempt) * retryAfter):
 		case <-d.stop:
-			return err
+			return bad, err
 		}
 	}
 }
 
-// attempt runs fn once. again is true if nothing was written and another attempt may succeed.
-func (d *DB) attempt(fn func(engine.Tx) error) (again bool, err error) {
+// attempt runs a batch once. again is true if nothing was written and another attempt may succeed.
+func (d *DB) attempt(ops []*op) (again bool, bad int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxWriteTime)
 	defer cancel()
 	if err := d.reconnect(ctx); err != nil {
-		return isLost(err), classify(err)
+		return isLost(err), -1, classify(err)
 	}
 	t := &Tx{ctx: ctx, conn: d.conn}
 	xid, err := d.beginTx(ctx)
+	bad = -1
 	if err == nil {
-		err = runFn(fn, t)
+		bad, err = runOps(ops, t)
 	}
 	if err != nil {
 		t.end(false)
@@ -200,30 +184,47 @@ func (d *DB) attempt(fn func(engine.Tx) error) (again bool, err error) {
 			d.dropConn()
 		}
 		code := codeOf(err)
-		return isLost(err) || code == serialization || code == deadlock, classify(err)
+		again = isLost(err) || code == serialization || code == deadlock
+		if again || bad < 0 {
+			return again, -1, classify(err)
+		}
+		return false, bad, nil // the error is that of the write
 	}
 	_, err = d.conn.ExecContext(ctx, `COMMIT`)
 	if err == nil {
 		t.end(true)
-		return false, nil
+		return false, -1, nil
 	}
 	d.dropConn()
 	committed, lookup := d.outcomeOf(xid)
 	if committed {
 		t.end(true)
-		return false, nil
+		return false, -1, nil
 	}
 	t.end(false)
 	if lookup != nil {
-		return false, fault.Wrap(fault.Unavailable, errors.Join(err, lookup),
+		return false, -1, fault.Wrap(fault.Unavailable, errors.Join(err, lookup),
 			"The database did not say whether this was stored. Look before you try again.")
 	}
-	return true, classify(err)
+	return true, -1, classify(err)
+}
+
+// runOps runs writes and sets their errors. A write that failed before it changed rows is no obstacle for the
+// others. One that failed later ends the batch: bad is its index, and err its error.
+func runOps(ops []*op, t *Tx) (bad int, err error) {
+	for i, o := range ops {
+		before := t.changes
+		if o.err = runFn(o.fn, t); o.err != nil && t.changes > before {
+			return i, o.err
+		}
+	}
+	return -1, nil
 }
 
 func runFn(fn func(engine.Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			t.note()
 			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -311,79 +312,5 @@ func (d *DB) outcomeOf(xid string) (committed bool, err error) {
 		case <-ctx.Done():
 			return false, errors.Join(ctx.Err(), err)
 		}
-	}
-}
-
-// WriteSoon implements engine.DB.
-func (d *DB) WriteSoon(delay time.Duration, w engine.SoonWrite) {
-	d.soonMu.Lock()
-	d.soon = append(d.soon, w)
-	first := len(d.soon) == 1
-	d.soonMu.Unlock()
-	if !first {
-		return
-	}
-	time.AfterFunc(delay, func() {
-		if d.takeTurn(context.Background()) == nil {
-			defer d.endTurn()
-			d.flushSoon()
-		}
-	})
-}
-
-// writeWithSoon runs fn after the waiting small writes in one transaction. If that fails, the small writes
-// get a transaction of their own, and fn runs again if they were the reason. The caller holds turn.
-func (d *DB) writeWithSoon(fn func(engine.Tx) error) error {
-	soon := d.takeSoon()
-	if len(soon) == 0 {
-		return d.runWrite(fn)
-	}
-	var soonErr error
-	err := d.runWrite(func(t engine.Tx) error {
-		if soonErr = writeRows(t, soon); soonErr != nil {
-			return soonErr
-		}
-		return fn(t)
-	})
-	if err == nil {
-		noteOutcome(soon, nil)
-		return nil
-	}
-	d.writeSoon(soon)
-	if soonErr != nil {
-		return d.runWrite(fn)
-	}
-	return err
-}
-
-// flushSoon writes the waiting small writes. The caller holds turn.
-func (d *DB) flushSoon() { d.writeSoon(d.takeSoon()) }
-
-func (d *DB) takeSoon() []engine.SoonWrite {
-	d.soonMu.Lock()
-	defer d.soonMu.Unlock()
-	soon := d.soon
-	d.soon = nil
-	return soon
-}
-
-func (d *DB) writeSoon(soon []engine.SoonWrite) {
-	if len(soon) > 0 {
-		noteOutcome(soon, d.runWrite(func(t engine.Tx) error { return writeRows(t, soon) }))
-	}
-}
-
-func writeRows(t engine.Tx, soon []engine.SoonWrite) error {
-	for _, w := range soon {
-		if err := w.WriteRows(t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func noteOutcome(soon []engine.SoonWrite, err error) {
-	for _, w := range soon {
-		w.NoteOutcome(engine.MapError(err))
 	}
 }
