@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,6 +93,28 @@ func BenchmarkAsk(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkPost posts messages without agents, 64 at once in as many rooms.
+func BenchmarkPost(b *testing.B) {
+	db := storetest.New(b)
+	ann := storetest.Account(b, db, "ann")
+	rooms := make([]chat.Conversation, 64)
+	for i := range rooms {
+		rooms[i] = storetest.Conversation(b, db, ann)
+	}
+	var next atomic.Int64
+	b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			p := storetest.Post(rooms[next.Add(1)%64], ann, ident.NewID(), "An ordinary message of about sixty characters, no more.")
+			if _, err := db.Append(b.Context(), p); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
 }
 
 // BenchmarkAllAgents reads every agent, as a start does to fill the index.

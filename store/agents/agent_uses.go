@@ -79,9 +79,8 @@ func CountEnd(t engine.Tx, agentID string, created int64, state task.State, at t
 	default:
 		return nil
 	}
-	_, err := t.Exec(`UPDATE agent_days SET completed = completed + ?, failed = failed + ?, canceled = canceled + ?, ms = ms + ? WHERE agent_id = ? AND day = ?`,
+	return t.Send(`UPDATE agent_days SET completed = completed + ?, failed = failed + ?, canceled = canceled + ?, ms = ms + ? WHERE agent_id = ? AND day = ?`,
 		completed, failed, canceled, max(clock.Milli(at)-created, 0), agentID, dayOf(created))
-	return err
 }
 
 // Days implements hub.Uses. Days without calls are missing.

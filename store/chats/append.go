@@ -225,7 +225,7 @@ func (d *Chats) appendMessage(t engine.Tx, m chat.Message, charged, body string)
 		return m, err
 	}
 	if m.ClientID != "" {
-		if _, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`,
+		if err := t.Send(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`,
 			m.ConversationID, m.Sender.ID, m.ClientID, h.LastSeq+1); err != nil {
 			return m, err
 		}
@@ -248,7 +248,7 @@ func (d *Chats) extendTranscript(t engine.Tx, h head, m chat.Message, charged, b
 		SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
 		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, Target: m.Target, CreatedAt: at, Body: body}
 	m.Hash = chat.Chain(h.Hash, row.ChainEntry())
-	if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+
+	if err := t.Send(`INSERT INTO messages (`+saidColumns+
 		`, target, charged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID,
 		string(m.TaskState), m.Reason, at, m.Hash, m.Target, charged); err != nil {
@@ -257,14 +257,14 @@ func (d *Chats) extendTranscript(t engine.Tx, h head, m chat.Message, charged, b
 	var err error
 	switch {
 	case m.Kind.Amends(): // An amendment does not move the conversation to the top of lists.
-		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash,
+		err = t.Send(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash,
 			m.ConversationID)
 	case spoke != "":
 		d.settings.Invalidate(t)
-		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END, spoke_id = ? WHERE id = ?`,
+		err = t.Send(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END, spoke_id = ? WHERE id = ?`,
 			m.Seq, m.Hash, at, title, spoke, m.ConversationID)
 	default:
-		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?`,
+		err = t.Send(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?`,
 			m.Seq, m.Hash, at, title, m.ConversationID)
 	}
 	return m, err

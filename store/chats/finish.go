@@ -100,7 +100,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		if err := useFiles(t, e.Files, m.ConversationID, m.Seq, nil); err != nil {
 			return err
 		}
-		if _, err := t.Exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ?, caller_group = '' WHERE id = ?`,
+		if err := t.Send(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ?, caller_group = '' WHERE id = ?`,
 			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.Direct, k.ID); err != nil {
 			return err
 		}
@@ -138,16 +138,14 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 // dropCheckpoint deletes the checkpoint of a task that ended, because it may contain messages that are
 // deleted later. Those of kinds a2a and peer stay, because they hold only the remote context.
 func dropCheckpoint(t engine.Tx, taskID string) error {
-	_, err := t.Exec(`UPDATE tasks SET long_checkpoint = '',
+	return t.Send(`UPDATE tasks SET long_checkpoint = '',
 			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
 		WHERE id = ? AND (checkpoint <> '' OR long_checkpoint <> '')`, taskID)
-	return err
 }
 
 // markReplaced records that newer is the regenerated form of the answer seq.
 func markReplaced(t engine.Tx, conversationID string, seq, newer int64) error {
-	_, err := t.Exec(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
-	return err
+	return t.Send(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
 }
 
 // rootQuery counts the tasks that go back to one message of a person, and the bytes of their answers.

@@ -46,6 +46,10 @@ type Tx interface {
 	// Exec runs a statement that changes rows. The statement stays prepared, so query must not contain
 	// values.
 	Exec(query string, args ...any) (sql.Result, error)
+	// Send is Exec for a statement with a result that does not matter. It may run later, together with those
+	// that follow: before the next call of another method, or at the end of the write, which returns its
+	// error then.
+	Send(query string, args ...any) error
 	// Get reads one row into dest; sql.ErrNoRows when there is none.
 	Get(dest any, query string, args ...any) error
 	// List reads all rows into dest, a pointer to a slice, and sees the changes of the transaction.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 
@@ -24,11 +25,8 @@ type op struct {
 	soon engine.SoonWrite // set for a write by WriteSoon
 }
 
-// finish sets the outcome of the write and tells its caller.
-func (o *op) finish(err error) {
-	if o.err == nil {
-		o.err = err
-	}
+// finish passes err on to the caller of the write.
+func (o *op) finish() {
 	if o.soon != nil {
 		o.soon.NoteOutcome(engine.MapError(o.err))
 	}
@@ -66,6 +64,7 @@ func (d *DB) await(ctx context.Context, o *op) error {
 		case <-o.done:
 			return nil
 		case d.turn <- struct{}{}:
+			d.gather()
 			d.commitWaiting()
 			d.endTurn()
 		case <-ctx.Done():
@@ -81,6 +80,20 @@ func (d *DB) await(ctx context.Context, o *op) error {
 func errBusy() error {
 	return &fault.Error{Kind: fault.Unavailable, Safe: "This portal is busy writing. Try again in a moment.",
 		RetryAfter: maxWriteWait}
+}
+
+// gather lets running goroutines add writes to the next batch, until none does.
+func (d *DB) gather() {
+	for before := -1; ; {
+		d.waitMu.Lock()
+		n := len(d.waiting)
+		d.waitMu.Unlock()
+		if n == before || n >= maxBatch {
+			return
+		}
+		before = n
+		runtime.Gosched()
+	}
 }
 
 // withdraw removes a write that has not begun, and reports whether it did.
@@ -101,20 +114,25 @@ func (d *DB) commitWaiting() {
 	ops := slices.Concat(d.soon, d.waiting[:n])
 	d.soon, d.waiting = nil, slices.Delete(d.waiting, 0, n)
 	d.waitMu.Unlock()
+	// A write that failed is answered after the others are on disk, because the row that it conflicted with
+	// may be one of theirs.
+	var failed []*op
 	for len(ops) > 0 {
 		bad, err := d.runBatch(ops)
 		if bad < 0 {
 			for _, o := range ops {
 				if err != nil {
-					o.err = nil // it was not stored, whatever it returned
+					o.err = err // it was not stored, whatever it returned
 				}
-				o.finish(err)
 			}
-			return
+			break
 		}
 		// The others run again without the one that failed.
-		ops[bad].finish(nil)
+		failed = append(failed, ops[bad])
 		ops = slices.Delete(ops, bad, bad+1)
+	}
+	for _, o := range append(ops, failed...) {
+		o.finish()
 	}
 }
 

@@ -31,7 +31,9 @@ func translate(query string, args []any) (string, []any, error) {
 		}
 		out[i] = v
 	}
-	query = indexHint.ReplaceAllString(query, "")
+	if strings.Contains(query, " INDEXED BY ") {
+		query = indexHint.ReplaceAllString(query, "")
+	}
 	if !strings.Contains(query, "?") {
 		return query, out, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 
 	"agentsite/internal/fault"
@@ -36,15 +38,45 @@ type Tx struct {
 	// changes counts the statements that changed rows or broke the transaction, so that a write which
 	// failed before its first one needs no rollback.
 	changes int
+	sent    pgx.Batch // statements of Send that were not run yet
 }
 
 // note counts a statement that may have changed rows, or that failed: the server refuses all that follow in
 // its transaction then.
 func (t *Tx) note() { t.changes++ }
 
+// Send implements engine.Tx. Each statement that runs alone costs a round trip.
+func (t *Tx) Send(query string, args ...any) error {
+	query, args, err := translate(query, args)
+	if err != nil {
+		return err
+	}
+	t.note()
+	t.sent.Queue(query, args...)
+	return nil
+}
+
+// flush runs the statements of Send in one round trip.
+func (t *Tx) flush() error {
+	if t.sent.Len() == 0 {
+		return nil
+	}
+	err := t.conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().SendBatch(t.ctx, &t.sent).Close() })
+	t.sent = pgx.Batch{}
+	return classify(err)
+}
+
+// prepare returns the translated query after the statements of Send have run.
+func (t *Tx) prepare(query string, args []any) (string, []any, error) {
+	if err := t.flush(); err != nil {
+		return "", nil, err
+	}
+	return translate(query, args)
+}
+
 // Exec implements engine.Tx.
 func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
-	query, args, err := translate(query, args)
+	query, args, err := t.prepare(query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +87,7 @@ func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 
 // Get implements engine.Tx.
 func (t *Tx) Get(dest any, query string, args ...any) error {
-	query, args, err := translate(query, args)
+	query, args, err := t.prepare(query, args)
 	if err != nil {
 		return err
 	}
@@ -68,7 +100,7 @@ func (t *Tx) Get(dest any, query string, args ...any) error {
 
 // List implements engine.Tx.
 func (t *Tx) List(dest any, query string, args ...any) error {
-	query, args, err := translate(query, args)
+	query, args, err := t.prepare(query, args)
 	if err != nil {
 		return err
 	}
@@ -95,11 +127,17 @@ func (t *Tx) InsertRows(insert string, rows [][]any) error {
 
 // Try implements engine.Tx.
 func (t *Tx) Try(fn func() error) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
 	if _, err := t.conn.ExecContext(t.ctx, `SAVEPOINT try`); err != nil {
 		return classify(err)
 	}
 	before := t.changes
 	err := fn()
+	if err == nil {
+		err = t.flush()
+	}
 	if err != nil {
 		t.changes = before // undone below
 		if _, undo := t.conn.ExecContext(t.ctx, `ROLLBACK TO try`); undo != nil {
@@ -228,24 +266,31 @@ func runFn(fn func(engine.Tx) error, t *Tx) (err error) {
 			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return fn(t)
+	if err := fn(t); err != nil {
+		return err
+	}
+	return t.flush()
 }
 
 // beginTx begins a transaction and locks the row of the process, so that a process that lost the database
 // cannot commit. It returns the id of the transaction.
 func (d *DB) beginTx(ctx context.Context) (xid string, err error) {
-	if _, err := d.conn.ExecContext(ctx, `BEGIN`); err != nil {
-		return "", err
-	}
-	var row struct {
-		Epoch int64  `db:"epoch"`
-		XID   string `db:"xid"`
-	}
-	err = d.conn.GetContext(ctx, &row, `SELECT epoch, pg_current_xact_id()::text AS xid FROM process FOR UPDATE`)
-	if err == nil && row.Epoch != d.epoch {
+	var epoch int64
+	err = d.conn.Raw(func(c any) error {
+		var b pgx.Batch
+		b.Queue(`BEGIN`)
+		b.Queue(`SELECT epoch, pg_current_xact_id()::text FROM process FOR UPDATE`)
+		r := c.(*stdlib.Conn).Conn().SendBatch(ctx, &b)
+		_, err := r.Exec()
+		if err == nil {
+			err = r.QueryRow().Scan(&epoch, &xid)
+		}
+		return errors.Join(err, r.Close())
+	})
+	if err == nil && epoch != d.epoch {
 		err = d.stopWriting()
 	}
-	return row.XID, err
+	return xid, err
 }
 
 // stopWriting stops all writing, because another process took the database.

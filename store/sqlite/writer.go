@@ -87,6 +87,12 @@ func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	return res, classify(err)
 }
 
+// Send implements engine.Tx.
+func (t *Tx) Send(query string, args ...any) error {
+	_, err := t.Exec(query, args...)
+	return err
+}
+
 // note counts a change. A statement that broke a constraint is undone by SQLite alone, so that a refused
 // duplicate needs no rollback.
 func (t *Tx) note(err error) {

@@ -12,14 +12,12 @@ const TopicTask = "task"
 // enqueueWork adds work to the outbox in the transaction that causes it, so that neither is stored
 // without the other. Work that is queued already is released to be claimed again.
 func enqueueWork(t engine.Tx, topic, ref string) error {
-	_, err := t.Exec(`INSERT INTO outbox (topic, ref, created_at) VALUES (?, ?, ?)
+	return t.Send(`INSERT INTO outbox (topic, ref, created_at) VALUES (?, ?, ?)
 		ON CONFLICT (topic, ref) DO UPDATE SET fence = 0, created_at = excluded.created_at`, topic, ref,
 		clock.Milli(clock.Now()))
-	return err
 }
 
 // DequeueWork deletes a row of the outbox after its work is done; a missing row is no error.
 func DequeueWork(t engine.Tx, topic, ref string) error {
-	_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND ref = ?`, topic, ref)
-	return err
+	return t.Send(`DELETE FROM outbox WHERE topic = ? AND ref = ?`, topic, ref)
 }

@@ -384,11 +384,10 @@ func StoreTask(t engine.Tx, k task.Task) error {
 	if k.Hop == 0 {
 		root = k.MessageSeq
 	}
-	_, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq, state, reason, face, created_at, updated_at,
+	return t.Send(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq, state, reason, face, created_at, updated_at,
 			root_seq, hop, replaces, share, via, budget, caller_group)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID,
 		k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
 		k.MessageSeq, k.AnswerSeq, string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop,
 		k.Replaces, k.Share, k.Via.String(), k.Budget.String(), k.CallerGroup)
-	return err
 }
