@@ -177,6 +177,13 @@ func (q *Queue) takeSubmitted() bool {
 	return was
 }
 
+// keepSubmitted undoes takeSubmitted after a read that failed. It does not wake the worker.
+func (q *Queue) keepSubmitted() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.submitted = true
+}
+
 // addJob adds a task to the plan; false if a task of the same id waits or runs.
 func (q *Queue) addJob(j scheduler.Job) bool {
 	q.mu.Lock()

@@ -91,9 +91,8 @@ func (w *Worker) Run(ctx context.Context) error {
 			return nil
 		case <-w.queue.wake:
 		case <-retry:
-			w.queue.Wake()
+			retry = nil
 		}
-		retry = nil
 		if w.queue.takeSubmitted() {
 			n, err := w.loadQueue(ctx, left)
 			switch {
@@ -101,6 +100,7 @@ func (w *Worker) Run(ctx context.Context) error {
 				return nil
 			case err != nil:
 				w.log.Error("read the queue of tasks", "error", err)
+				w.queue.keepSubmitted() // a wake-up for another reason must not hide that tasks are unread
 				retry = time.After(time.Second)
 			default:
 				left = false
@@ -187,10 +187,37 @@ func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
 	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
 }
 
+// The pauses before the store is asked again, which double from the first to the last.
+const firstWait, lastWait = 50 * time.Millisecond, 5 * time.Second
+
+// pause waits before another attempt and returns the next pause. It ends early with ctx.
+func pause(ctx context.Context, wait time.Duration) time.Duration {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return min(2*wait, lastWait)
+}
+
+// whileStoreFails runs fn again until it succeeds, fails with an error that does not pass by itself, or ctx
+// ends. It returns the last error.
+func whileStoreFails(ctx context.Context, fn func() error) error {
+	for wait := firstWait; ; {
+		err := fn()
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Kind != fault.Unavailable || f.RetryAfter == 0 || ctx.Err() != nil {
+			return err
+		}
+		wait = pause(ctx, wait)
+	}
+}
+
 // readTask returns a task that is to run. It is false for one that has ended or was deleted; its row then
-// leaves the queue. It retries while the store is busy.
+// leaves the queue. It retries until the store answers or ctx ends.
 func (w *Worker) readTask(ctx context.Context, id string) (task.Task, bool) {
-	for wait := 50 * time.Millisecond; ; wait *= 2 {
+	for wait := firstWait; ; wait = pause(ctx, wait) {
 		t, err := w.store.TaskByID(ctx, id)
 		switch {
 		case err == nil && !t.State.Terminal():
@@ -202,13 +229,8 @@ func (w *Worker) readTask(ctx context.Context, id string) (task.Task, bool) {
 			return t, false
 		case ctx.Err() != nil:
 			return t, false
-		case wait > 5*time.Second:
-			w.log.Error("task not read; it stays in the queue until the next start", "task", id, "error", err)
-			return t, false
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		case wait == lastWait:
+			w.log.Error("task not read yet", "task", id, "error", err)
 		}
 	}
 }
@@ -257,7 +279,13 @@ func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
 		return task.Result{State: task.Failed,
 			Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
 	}
-	call, driver, own, err := w.buildCall(ctx, t)
+	var call task.Call
+	var driver task.Agent
+	var own bool
+	err := whileStoreFails(ctx, func() (err error) {
+		call, driver, own, err = w.buildCall(ctx, t)
+		return err
+	})
 	if err != nil {
 		return task.Result{}, err
 	}
@@ -279,7 +307,11 @@ func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
 		err    error
 	}
 	// The attempt counts from here: a task that waits for its place takes none.
-	if s.t, err = w.store.Begin(ctx, t.ID, w.fence); err != nil {
+	err = whileStoreFails(ctx, func() (err error) {
+		s.t, err = w.store.Begin(ctx, t.ID, w.fence)
+		return err
+	})
+	if err != nil {
 		s.t = t
 		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 			return task.Result{}, errNotBegun
@@ -424,11 +456,12 @@ func cutToBudget(b task.Budget, r task.Result) task.Result {
 	return r
 }
 
-// finishTask records the outcome. It retries while the store is busy, because a known outcome must not
-// be lost to a short problem.
+// finishTask records the outcome. It retries until the store takes it, because a known outcome must not be
+// lost. When the portal stops, it gives up at the longest pause; the task is then done again after the start.
 func (w *Worker) finishTask(ctx context.Context, t task.Task, r task.Result) {
+	stopping := ctx
 	ctx = context.WithoutCancel(ctx)
-	for wait := 50 * time.Millisecond; ; wait *= 2 {
+	for wait := firstWait; ; wait = pause(ctx, wait) {
 		err := w.chat.Finish(ctx, t, r)
 		switch {
 		case err == nil:
@@ -440,11 +473,12 @@ func (w *Worker) finishTask(ctx context.Context, t task.Task, r task.Result) {
 			r = task.Result{State: task.Failed, Reason: "The answer could not be stored: it is too large."}
 			t.Artifacts = nil
 		}
-		if wait > 5*time.Second {
-			w.log.Error("outcome not stored; the task will be done again after a restart", "task", t.ID, "error", err)
-			return
+		if wait == lastWait {
+			w.log.Error("outcome not stored yet", "task", t.ID, "error", err)
+			if stopping.Err() != nil {
+				return
+			}
 		}
-		time.Sleep(wait)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,43 @@ type house struct {
 	// finished, if set, is called when an outcome is in the database and its
 	// task has not left the queue.
 	finished func(task.Task)
+	// failing has for the name of a method of the store how often it still fails.
+	failing map[string]*atomic.Int32
+}
+
+// fails returns an error for the next calls of a method that is set to fail.
+func (h *house) fails(method string) error {
+	if n := h.failing[method]; n != nil && n.Add(-1) >= 0 {
+		return &fault.Error{Kind: fault.Unavailable, Safe: "The database does not answer.", RetryAfter: time.Second}
+	}
+	return nil
+}
+
+// workerStore is the database as the worker sees it.
+type workerStore struct {
+	*storetest.DB
+	h *house
+}
+
+func (s workerStore) Queued(ctx context.Context, after int64, limit int) ([]task.Queued, error) {
+	if err := s.h.fails("Queued"); err != nil {
+		return nil, err
+	}
+	return s.DB.Queued(ctx, after, limit)
+}
+
+func (s workerStore) TaskByID(ctx context.Context, id string) (task.Task, error) {
+	if err := s.h.fails("TaskByID"); err != nil {
+		return task.Task{}, err
+	}
+	return s.DB.TaskByID(ctx, id)
+}
+
+func (s workerStore) Begin(ctx context.Context, id string, fence int64) (task.Task, error) {
+	if err := s.h.fails("Begin"); err != nil {
+		return task.Task{}, err
+	}
+	return s.DB.Begin(ctx, id, fence)
 }
 
 // chatStore is the database with a look at when an outcome is in it.
@@ -61,6 +99,9 @@ type chatStore struct {
 }
 
 func (s chatStore) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
+	if err := s.h.fails("Finish"); err != nil {
+		return chat.Posted{}, err
+	}
 	done, err := s.DB.Finish(ctx, e)
 	if s.h.finished != nil && err == nil {
 		s.h.finished(e.Task)
@@ -126,7 +167,7 @@ func (h *house) start(f agentFunc) {
 func (h *house) startAs(a task.Agent) {
 	h.t.Helper()
 	drivers := map[hub.Kind]task.Agent{h.agent.Kind: a}
-	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h.calls, drivers, slog.New(slog.DiscardHandler))
+	w := agentruntime.New(h.queue, workerStore{h.db, h}, h.chat, h.hub, h.calls, drivers, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
 	h.stop, h.ended = stop, make(chan struct{})
 	go func() {
@@ -208,6 +249,35 @@ func TestWorker_AnswersWithHistory(t *testing.T) {
 	}
 	if r := storetest.Sound(t, h.db); len(r.Faults) > 0 {
 		t.Error(r.Faults)
+	}
+}
+
+// A database that does not answer for a while delays an answer and never loses or changes it.
+func TestWorker_WaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"Queued", "TaskByID", "Begin", "Finish"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			h := build(t)
+			h.failing = map[string]*atomic.Int32{method: new(atomic.Int32)}
+			first := make(chan struct{})
+			h.start(func(_ context.Context, c task.Call, _ task.Sink) (task.Result, error) {
+				if task.PlainText(c.Parts) == "first" {
+					<-first
+				}
+				return task.Done("yes to " + task.PlainText(c.Parts)), nil
+			})
+			one, other := h.room(), h.room()
+			h.say(one, "first")
+			h.failing[method].Store(3)
+			h.say(other, "second")
+			close(first) // the end of the first task wakes the worker while the second is unread
+			for room, want := range map[string]string{one: "yes to first", other: "yes to second"} {
+				if got := h.answers(room, 1)[0]; text(got) != want || got.TaskState != task.Completed {
+					t.Errorf("answer %q, %s", text(got), got.TaskState)
+				}
+			}
+		})
 	}
 }
 

@@ -161,7 +161,7 @@ func (a *account) transcript(ctx context.Context, base, room string, after int64
 		for _, j := range in.Messages {
 			out = append(out, j.message())
 		}
-		if len(in.Messages) < page {
+		if len(in.Messages) == 0 { // A page of long messages is shorter than asked for.
 			return out, nil
 		}
 		if next := out[len(out)-1].seq; next > after {

@@ -3,8 +3,12 @@
 // remaining data, and compares the acknowledged requests with the data. It uses the portal from outside
 // only: over HTTP, by the commands of the binary and by signals; it imports no package of the portal.
 //
-//	chaos kill  -rounds N -seed S -binary PATH [-data DIR]
-//	chaos power -rounds N -seed S -binary PATH -powerloss PATH
+//	chaos kill   -rounds N -seed S -binary PATH [-data DIR] [-postgres]
+//	chaos server -rounds N -seed S -binary PATH
+//	chaos power  -rounds N -seed S -binary PATH -powerloss PATH
+//
+// With -postgres the data is on a PostgreSQL server of its own. Mode server kills all processes of that
+// server instead of the portal, which has to go on when the server is back.
 //
 // Mode kill ends the process with SIGKILL, sometimes with SIGTERM (then the portal must drain),
 // sometimes twice. Mode power runs the portal on a folder of bench/powerloss and continues with the
@@ -38,6 +42,7 @@ type config struct {
 	data      string
 	temp      string
 	fresh     bool
+	postgres  bool
 	within    time.Duration
 	verbose   bool
 }
@@ -65,6 +70,7 @@ func parse(args []string) (config, error) {
 	fs.StringVar(&c.data, "data", "", "empty `DIR` for the data (kill); default a temporary one")
 	fs.StringVar(&c.temp, "temp", "", "`DIR` in which a temporary folder is made")
 	fs.BoolVar(&c.fresh, "fresh", true, "begin on the power-loss folder itself, not on a plain one (power)")
+	fs.BoolVar(&c.postgres, "postgres", false, "keep the data on a PostgreSQL server (kill)")
 	fs.DurationVar(&c.within, "within", 10*time.Second, "the longest a restart may take")
 	fs.BoolVar(&c.verbose, "v", false, "print a line a round")
 	for rest := args; ; {
@@ -80,8 +86,10 @@ func parse(args []string) (config, error) {
 		c.mode, rest = rest[0], rest[1:]
 	}
 	switch {
-	case c.mode != "kill" && c.mode != "power":
-		return c, errors.New("say kill or power")
+	case c.mode != "kill" && c.mode != "power" && c.mode != "server":
+		return c, errors.New("say kill, server or power")
+	case c.mode == "power" && c.postgres:
+		return c, errors.New("-postgres is for kill")
 	case c.binary == "":
 		return c, errors.New("name the portal's binary with -binary")
 	case c.mode == "power" && c.powerloss == "":
@@ -91,6 +99,7 @@ func parse(args []string) (config, error) {
 	case c.rounds < 1 || c.rounds > 10_000:
 		return c, errors.New("-rounds: 1 to 10000")
 	}
+	c.postgres = c.postgres || c.mode == "server"
 	for _, p := range []*string{&c.binary, &c.powerloss} {
 		if *p == "" {
 			continue
@@ -109,6 +118,9 @@ func parse(args []string) (config, error) {
 // again returns the command line that repeats the first rounds of c.
 func (c config) again(rounds int) string {
 	s := fmt.Sprintf("chaos -seed %d %s -rounds %d -binary %s", c.seed, c.mode, rounds, c.binary)
+	if c.postgres && c.mode == "kill" {
+		s += " -postgres"
+	}
 	if c.mode == "power" {
 		s += " -powerloss " + c.powerloss
 		if !c.fresh {
@@ -129,14 +141,23 @@ func run(args []string, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s\n", cfg.again(cfg.rounds))
 	one := w.killRounds
-	if cfg.mode == "power" {
+	switch cfg.mode {
+	case "power":
 		one = w.powerRounds
+	case "server":
+		one = w.serverRounds
+	}
+	if cfg.postgres {
+		if w.server, err = startServer(); err != nil {
+			return err
+		}
+		defer w.server.Stop()
 	}
 	found, err := one(out)
 	if f, ok := errors.AsType[failure](err); ok {
 		found, err = append(found, f.violation), nil
 	}
-	for _, t := range troubles(w.log) {
+	for _, t := range troubles(w.log, cfg.mode == "server") {
 		found = append(found, violation{misbehaved, "in the portal's log: " + t})
 	}
 	if err == nil && len(found) == 0 && w.acknowledged() == 0 {
@@ -154,8 +175,8 @@ func run(args []string, out io.Writer) error {
 		fmt.Fprintf(out, "FAIL %v\n", err)
 	}
 	s := w.stats
-	fmt.Fprintf(out, "%d kills, %d SIGTERMs, %d power cuts that took %d kB not fsynced; %d answers, %d agents, %d messages told to live readers, %d old client_ids sent again, %d outcomes unknown\n",
-		s.kills, s.terms, s.cuts, s.lostBytes/1e3, s.answers, s.agents, s.seen, s.reacked, s.learned)
+	fmt.Fprintf(out, "%d kills, %d of the server, %d SIGTERMs, %d power cuts that took %d kB not fsynced; %d answers, %d agents, %d messages told to live readers, %d old client_ids sent again, %d outcomes unknown\n",
+		s.kills, s.serverKills, s.terms, s.cuts, s.lostBytes/1e3, s.answers, s.agents, s.seen, s.reacked, s.learned)
 	if len(found) > 0 || err != nil {
 		fmt.Fprintf(out, "again: %s\nkept: %s\n", cfg.again(max(1, s.rounds)), w.work)
 		err = errBroken
@@ -260,6 +281,67 @@ func (w *world) killRounds(out io.Writer) ([]violation, error) {
 		return nil, err
 	}
 	return nil, verify(w.cfg.binary, w.data)
+}
+
+// serverRounds kills the database server while the portal runs on.
+func (w *world) serverRounds(out io.Writer) ([]violation, error) {
+	p, err := startReady(w.cfg.binary, w.data, w.log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { p.kill() }()
+	if err := w.populate(w.data); err != nil {
+		return nil, err
+	}
+	for w.stats.rounds < w.cfg.rounds {
+		if w.stats.rounds%generation == 0 {
+			if err := w.newRooms(context.Background(), p.url); err != nil {
+				return nil, err
+			}
+		}
+		w.stats.rounds++
+		rng, before := w.source(), w.acknowledged()
+		stop := w.load(p.url, rng)
+		time.Sleep(time.Duration(20+rng.IntN(781)) * time.Millisecond)
+		w.server.Kill()
+		w.stats.serverKills++
+		time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
+		if err := w.server.Start(context.Background()); err != nil {
+			stop()
+			return nil, err
+		}
+		stop()
+		if err := w.awaitWrites(p.url); err != nil {
+			return nil, err
+		}
+		w.report(out, "SIGKILL of the server", p, before)
+		if found := w.check(p.url, rng, w.stats.rounds == w.cfg.rounds); len(found) > 0 {
+			return found, nil
+		}
+		w.again(p.url, rng)
+	}
+	if found := w.check(p.url, w.source(), false); len(found) > 0 {
+		return found, nil
+	}
+	if err := p.stop(); err != nil {
+		return nil, err
+	}
+	return nil, verify(w.cfg.binary, w.data)
+}
+
+// awaitWrites returns after a write succeeded, so that those before it have ended: the portal goes on with
+// writes that its clients gave up.
+func (w *world) awaitWrites(base string) error {
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		status, err := w.people[0].call(context.Background(), "POST", base+"/api/v1/conversations",
+			map[string]any{"members": []string{}}, nil)
+		switch {
+		case err == nil && status == 201:
+			return nil
+		case time.Since(began) > settleTimeout:
+			return violationf(misbehaved, "no write after %s with the server: %d %v", settleTimeout, status, err)
+		}
+	}
 }
 
 func (w *world) powerRounds(out io.Writer) (found []violation, err error) {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"agentsite/internal/testing/pgtest"
 )
 
 const (
@@ -33,9 +35,29 @@ type portal struct {
 	logPath string
 }
 
-// environ returns this process's environment without the variables that configure a portal.
+// database is the URL of the PostgreSQL database of all portals, "" for files in their data folders.
+var database string
+
+// startServer starts a PostgreSQL server for the portals. The caller stops it.
+func startServer() (*pgtest.Server, error) {
+	s, err := pgtest.NewServer()
+	if err == nil {
+		err = s.Start(context.Background())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start a PostgreSQL server: %w", err)
+	}
+	database = s.URL("postgres")
+	return s, nil
+}
+
+// environ returns this process's environment without the variables that configure a portal, but for the
+// database.
 func environ() []string {
 	var out []string
+	if database != "" {
+		out = append(out, "AGENTSITE_DATABASE="+database)
+	}
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "AGENTSITE_") {
 			out = append(out, e)
@@ -145,13 +167,20 @@ func tail(path string) string {
 	return strings.Join(strings.Fields(string(b)), " ")
 }
 
-var logTrouble = regexp.MustCompile(`(?m)^.*(?:panic|DATA RACE|fatal error|level=ERROR).*$`)
+var (
+	logTrouble   = regexp.MustCompile(`(?m)^.*(?:panic|DATA RACE|fatal error|level=ERROR).*$`)
+	crashTrouble = regexp.MustCompile(`(?m)^.*(?:panic|DATA RACE|fatal error).*$`)
+)
 
-// troubles returns up to 20 lines of a portal's log that report a crash or an error.
-func troubles(logPath string) []string {
+// troubles returns up to 20 lines of a portal's log that report a crash or, unless crashes is true, an error.
+func troubles(logPath string, crashes bool) []string {
 	b, _ := os.ReadFile(logPath)
 	var out []string
-	for _, l := range logTrouble.FindAll(b, 20) {
+	trouble := logTrouble
+	if crashes {
+		trouble = crashTrouble
+	}
+	for _, l := range trouble.FindAll(b, 20) {
 		out = append(out, string(l))
 	}
 	return out

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"agentsite/internal/testing/pgtest"
 )
 
 const (
@@ -32,6 +34,10 @@ type world struct {
 	work  string // folder for the log, images and mounts
 	log   string
 	count counter
+	// acquainted has for each person the one that it accepted an invitation of.
+	acquainted map[*account]*account
+	// server has the data of the portals; nil for SQLite.
+	server *pgtest.Server
 
 	people        []*account
 	rooms, olds   []*room
@@ -50,6 +56,7 @@ type conversation struct {
 
 type stats struct {
 	rounds, kills, terms, cuts int
+	serverKills                int
 	agents                     int
 	reacked, learned           int // acknowledged messages sent again; outcomes that were unknown
 	seen                       int // messages received by live readers
@@ -63,7 +70,8 @@ func newWorld(cfg config) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{cfg: cfg, work: work, run: fmt.Sprintf("s%d", cfg.seed), data: cfg.data, log: filepath.Join(work, "portal.log")}
+	w := &world{cfg: cfg, work: work, run: fmt.Sprintf("s%d", cfg.seed), data: cfg.data, log: filepath.Join(work, "portal.log"),
+		acquainted: make(map[*account]*account)}
 	if w.data == "" {
 		w.data = filepath.Join(work, "data")
 	}
@@ -114,12 +122,41 @@ func (w *world) newRooms(ctx context.Context, base string) error {
 		var out struct {
 			ID string `json:"id"`
 		}
+		for _, a := range r.people[1:] {
+			if err := w.acquaint(ctx, base, r.people[0], a); err != nil {
+				return err
+			}
+		}
 		if err := r.people[0].want(ctx, 201, "POST", base+"/api/v1/conversations", map[string]any{"title": r.kind, "members": members}, &out); err != nil {
 			return err
 		}
 		r.id = out.ID
 		w.rooms = append(w.rooms, r)
 	}
+	return nil
+}
+
+// acquaint makes b accept an invitation of a, so that b is a member of later conversations at once. It does
+// nothing the second time.
+func (w *world) acquaint(ctx context.Context, base string, a, b *account) error {
+	if w.acquainted[b] == a {
+		return nil
+	}
+	var out struct {
+		ID string `json:"id"`
+	}
+	err := a.want(ctx, 201, "POST", base+"/api/v1/conversations", map[string]any{"members": []string{b.name}}, &out)
+	if err != nil {
+		return err
+	}
+	status, err := b.call(ctx, "POST", base+"/api/v1/conversations/"+out.ID+"/accept", map[string]any{}, nil)
+	if err == nil && status >= 300 {
+		err = fmt.Errorf("status %d", status)
+	}
+	if err != nil {
+		return fmt.Errorf("%s accepts an invitation: %w", b.name, err)
+	}
+	w.acquainted[b] = a
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"agentsite/internal/fault"
 	"agentsite/store/space"
@@ -47,6 +48,14 @@ func ReasonOf(err error) Reason {
 	return 0
 }
 
+// retryAfter is the advice of faults that pass by themselves.
+const retryAfter = time.Second
+
+// passing returns an Unavailable fault with advice when to try again.
+func passing(cause error, safe string) error {
+	return &fault.Error{Kind: fault.Unavailable, Safe: safe, RetryAfter: retryAfter, Err: cause}
+}
+
 // MapError returns err as a fault: NotFound for sql.ErrNoRows and a missing referenced row, Conflict for
 // a duplicate, Invalid for a refused value, Unavailable for a full or busy database. Other errors, faults
 // and nil are returned unchanged.
@@ -73,9 +82,9 @@ func MapError(err error) error {
 	case DiskFull:
 		return space.ErrFull(err)
 	case Unreachable:
-		return fault.Wrap(fault.Unavailable, err, "This portal's database does not answer. Try again in a moment.")
+		return passing(err, "This portal's database does not answer. Try again in a moment.")
 	case Busy:
-		return fault.Wrap(fault.Unavailable, err, "This portal is busy. Try again in a moment.")
+		return passing(err, "This portal is busy. Try again in a moment.")
 	}
 	return err
 }

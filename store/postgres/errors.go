@@ -61,7 +61,7 @@ func classify(err error) error {
 		reason = engine.BadValue
 	case diskFull:
 		reason = engine.DiskFull
-	case tooManyConnections, lockNotAvailable, queryCanceled, cannotConnectNow, serialization, deadlock:
+	case tooManyConnections, lockNotAvailable, queryCanceled, serialization, deadlock:
 		reason = engine.Busy
 	default:
 		if !isLost(err) {

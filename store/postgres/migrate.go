@@ -37,7 +37,8 @@ func (d *DB) migrate(ctx context.Context) error {
 	script := "BEGIN;\n"
 	if have == 0 {
 		script += fmt.Sprintf("CREATE SCHEMA IF NOT EXISTS %s;\n", d.kind.Schema)
-		script += "CREATE TABLE process (epoch BIGINT NOT NULL, version BIGINT NOT NULL);\nINSERT INTO process VALUES (0, 0);\n"
+		script += "CREATE TABLE process (epoch BIGINT NOT NULL, version BIGINT NOT NULL, turn BIGINT NOT NULL DEFAULT 0);\n" +
+			"INSERT INTO process VALUES (0, 0);\n"
 	}
 	for _, m := range list {
 		if m.version > have {

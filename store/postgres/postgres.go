@@ -31,6 +31,9 @@ const (
 	// maxRecovery bounds the wait at the start for a server that recovers, asked every recoveryCheck.
 	maxRecovery   = time.Minute
 	recoveryCheck = 100 * time.Millisecond
+	// lockWait bounds the wait at the start for the end of another process, asked every lockCheck.
+	lockWait  = 2 * time.Second
+	lockCheck = 50 * time.Millisecond
 	// minVersion is the oldest version of PostgreSQL that is supported, as server_version_num.
 	minVersion = 150000
 	// Bounds on the server's side on a process that hangs.
@@ -148,7 +151,7 @@ func (d *DB) begin(ctx context.Context) error {
 	if err := d.awaitPrimary(ctx); err != nil {
 		return err
 	}
-	if err := d.lockProcess(ctx); err != nil {
+	if err := d.awaitLock(ctx); err != nil {
 		return err
 	}
 	if err := d.migrate(ctx); err != nil {
@@ -178,6 +181,28 @@ func (d *DB) awaitPrimary(ctx context.Context) error {
 		case <-ctx.Done():
 			return fault.New(fault.Unavailable, "The database %s accepts no writes: its server is a standby, or still "+
 				"recovers. Name the primary server, or start the portal again later.", d.place)
+		}
+	}
+}
+
+// awaitLock is lockProcess for a start. It waits a moment, because the server notices late that the process
+// before was killed.
+func (d *DB) awaitLock(ctx context.Context) error {
+	end := time.NewTimer(lockWait)
+	defer end.Stop()
+	tick := time.NewTicker(lockCheck)
+	defer tick.Stop()
+	for {
+		err := d.lockProcess(ctx)
+		if !fault.Is(err, fault.Conflict) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return err
+		case <-ctx.Done():
+			return err
 		}
 	}
 }

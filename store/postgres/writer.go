@@ -38,12 +38,21 @@ type Tx struct {
 	// changes counts the statements that changed rows or broke the transaction, so that a write which
 	// failed before its first one needs no rollback.
 	changes int
+	broken  error     // of the statement after which the server refuses all others
 	sent    pgx.Batch // statements of Send that were not run yet
 }
 
-// note counts a statement that may have changed rows, or that failed: the server refuses all that follow in
-// its transaction then.
+// note counts a statement that may have changed rows.
 func (t *Tx) note() { t.changes++ }
+
+// fail notes the error of a statement and returns it in the form of engine.
+func (t *Tx) fail(err error) error {
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		t.note()
+		t.broken = err
+	}
+	return classify(err)
+}
 
 // Send implements engine.Tx. Each statement that runs alone costs a round trip.
 func (t *Tx) Send(query string, args ...any) error {
@@ -63,7 +72,7 @@ func (t *Tx) flush() error {
 	}
 	err := t.conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().SendBatch(t.ctx, &t.sent).Close() })
 	t.sent = pgx.Batch{}
-	return classify(err)
+	return t.fail(err)
 }
 
 // prepare returns the translated query after the statements of Send have run.
@@ -82,7 +91,7 @@ func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	}
 	t.note()
 	res, err := t.conn.ExecContext(t.ctx, query, args...)
-	return res, classify(err)
+	return res, t.fail(err)
 }
 
 // Get implements engine.Tx.
@@ -91,11 +100,10 @@ func (t *Tx) Get(dest any, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	err = t.conn.GetContext(t.ctx, dest, query, args...)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) || !strings.HasPrefix(query, "SELECT") {
+	if !strings.HasPrefix(query, "SELECT") {
 		t.note()
 	}
-	return classify(err)
+	return t.fail(t.conn.GetContext(t.ctx, dest, query, args...))
 }
 
 // List implements engine.Tx.
@@ -104,11 +112,7 @@ func (t *Tx) List(dest any, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	err = t.conn.SelectContext(t.ctx, dest, query, args...)
-	if err != nil {
-		t.note()
-	}
-	return classify(err)
+	return t.fail(t.conn.SelectContext(t.ctx, dest, query, args...))
 }
 
 // InsertRows implements engine.Tx.
@@ -131,7 +135,7 @@ func (t *Tx) Try(fn func() error) error {
 		return err
 	}
 	if _, err := t.conn.ExecContext(t.ctx, `SAVEPOINT try`); err != nil {
-		return classify(err)
+		return t.fail(err)
 	}
 	before := t.changes
 	err := fn()
@@ -139,10 +143,9 @@ func (t *Tx) Try(fn func() error) error {
 		err = t.flush()
 	}
 	if err != nil {
-		t.changes = before // undone below
+		t.changes, t.broken = before, nil // undone below
 		if _, undo := t.conn.ExecContext(t.ctx, `ROLLBACK TO try`); undo != nil {
-			t.note()
-			return errors.Join(err, undo)
+			return errors.Join(err, t.fail(undo))
 		}
 	}
 	return err
@@ -210,7 +213,7 @@ func (d *DB) attempt(ops []*op) (again bool, bad int, err error) {
 		return isLost(err), -1, classify(err)
 	}
 	t := &Tx{ctx: ctx, conn: d.conn}
-	xid, err := d.beginTx(ctx)
+	turn, err := d.beginTx(ctx)
 	bad = -1
 	if err == nil {
 		bad, err = runOps(ops, t)
@@ -234,7 +237,7 @@ func (d *DB) attempt(ops []*op) (again bool, bad int, err error) {
 		return false, -1, nil
 	}
 	d.dropConn()
-	committed, lookup := d.outcomeOf(xid)
+	committed, lookup := d.outcomeOf(turn)
 	if committed {
 		t.end(true)
 		return false, -1, nil
@@ -269,28 +272,32 @@ func runFn(fn func(engine.Tx) error, t *Tx) (err error) {
 	if err := fn(t); err != nil {
 		return err
 	}
-	return t.flush()
+	if err := t.flush(); err != nil || t.broken == nil {
+		return err
+	}
+	// The server would answer COMMIT by a rollback.
+	return fmt.Errorf("a write goes on after a statement that failed: %w", t.broken)
 }
 
-// beginTx begins a transaction and locks the row of the process, so that a process that lost the database
-// cannot commit. It returns the id of the transaction.
-func (d *DB) beginTx(ctx context.Context) (xid string, err error) {
+// beginTx begins a transaction and takes the next turn in the row of the process, so that a process that lost
+// the database cannot commit. It returns the number of the turn.
+func (d *DB) beginTx(ctx context.Context) (turn int64, err error) {
 	var epoch int64
 	err = d.conn.Raw(func(c any) error {
 		var b pgx.Batch
 		b.Queue(`BEGIN`)
-		b.Queue(`SELECT epoch, pg_current_xact_id()::text FROM process FOR UPDATE`)
+		b.Queue(`UPDATE process SET turn = turn + 1 RETURNING epoch, turn`)
 		r := c.(*stdlib.Conn).Conn().SendBatch(ctx, &b)
 		_, err := r.Exec()
 		if err == nil {
-			err = r.QueryRow().Scan(&epoch, &xid)
+			err = r.QueryRow().Scan(&epoch, &turn)
 		}
 		return errors.Join(err, r.Close())
 	})
 	if err == nil && epoch != d.epoch {
 		err = d.stopWriting()
 	}
-	return xid, err
+	return turn, err
 }
 
 // stopWriting stops all writing, because another process took the database.
@@ -334,23 +341,27 @@ func (d *DB) dropConn() {
 // errGiveUp makes database/sql close a connection.
 var errGiveUp = fmt.Errorf("give the connection up: %w", driver.ErrBadConn)
 
-// outcomeOf asks the server whether a transaction was committed after its COMMIT got no answer. An error means
-// that the server did not say in time.
-func (d *DB) outcomeOf(xid string) (committed bool, err error) {
+// outcomeOf finds out whether a transaction was committed after its COMMIT got no answer: then its turn is the
+// last. The lock of the row waits for a transaction that the server has not ended yet. An error means that the
+// server did not answer in time, or that another process took the database meanwhile.
+func (d *DB) outcomeOf(turn int64) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxWriteTime)
 	defer cancel()
 	for {
-		var status sql.NullString
+		var row struct {
+			Epoch int64 `db:"epoch"`
+			Turn  int64 `db:"turn"`
+		}
 		if err = d.reconnect(ctx); err == nil {
-			err = d.conn.GetContext(ctx, &status, `SELECT pg_xact_status($1::text::xid8)`, xid)
+			err = d.conn.GetContext(ctx, &row, `SELECT epoch, turn FROM process FOR UPDATE`)
 		}
 		switch {
 		case err != nil:
 			d.dropConn()
-		case status.String == "committed":
-			return true, nil
-		case status.String == "aborted":
-			return false, nil
+		case row.Epoch != d.epoch:
+			return false, d.stopWriting()
+		default:
+			return row.Turn >= turn, nil
 		}
 		select {
 		case <-time.After(retryAfter):

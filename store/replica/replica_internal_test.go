@@ -17,13 +17,14 @@ import (
 	"agentsite/internal/testing/pgtest"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/store/engine"
+	"agentsite/store/postgres"
 	"agentsite/store/sqlite"
 )
 
 // ownConfig returns the Config of the replica in dir, or in its database on PostgreSQL.
 func ownConfig(t *testing.T, dir string) Config {
 	t.Helper()
-	return Config{Dir: dir, Database: pgtest.DatabaseOf(t, dir), Own: recordtest.NewPortal("own").ID,
+	return Config{Dir: dir, Database: pgtest.DatabaseOf(t, dir, &emptyReplica), Own: recordtest.NewPortal("own").ID,
 		Network: recordtest.Network, Log: slog.New(slog.DiscardHandler)}
 }
 
@@ -570,3 +571,12 @@ func TestReplica_NumbersGoOnAfterALoss(t *testing.T) {
 		t.Errorf("number %d follows %d", b, a)
 	}
 }
+
+// emptyReplica is a database with the tables of a replica and nothing in them.
+var emptyReplica = pgtest.Template{Fill: func(url string) error {
+	db, err := postgres.Open(context.Background(), url, postgres.Replica(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}}

@@ -41,26 +41,71 @@ func Run(m *testing.M) int {
 // is skipped without a server.
 func NewDatabase(t testing.TB) string {
 	t.Helper()
+	return copyDatabase(t, "template0")
+}
+
+func copyDatabase(t testing.TB, template string) string {
+	t.Helper()
 	url, err := server()
 	if err != nil {
 		skip(t, err)
 	}
-	name := fmt.Sprintf("agentsite_test_%d_%d", os.Getpid(), databases.Add(1))
-	exec := func(query string) {
-		t.Helper()
-		c, err := pgx.Connect(context.Background(), url)
-		if err == nil {
-			_, err = c.Exec(context.Background(), query)
-			err = errors.Join(err, c.Close(context.Background()))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	name := newName()
+	if err := execute(url, "CREATE DATABASE "+name+" TEMPLATE "+template+" ENCODING 'UTF8'"); err != nil {
+		t.Fatal(err)
 	}
-	exec("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING 'UTF8'")
-	t.Cleanup(func() { exec("DROP DATABASE " + name + " WITH (FORCE)") })
-	before, after, _ := strings.Cut(url, "/postgres?")
+	t.Cleanup(func() {
+		if err := execute(url, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return urlOf(url, name)
+}
+
+func newName() string { return fmt.Sprintf("agentsite_test_%d_%d", os.Getpid(), databases.Add(1)) }
+
+// urlOf returns the URL of a database of the server with that URL of its database postgres.
+func urlOf(server, name string) string {
+	before, after, _ := strings.Cut(server, "/postgres?")
 	return before + "/" + name + "?" + after
+}
+
+func execute(url, query string) error {
+	c, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(context.Background(), query)
+	return errors.Join(err, c.Close(context.Background()))
+}
+
+// Template makes databases that fill has filled, as copies of the first one, because creating the tables
+// takes longer than most tests.
+type Template struct {
+	// Fill fills the empty database with that URL and closes all its connections.
+	Fill func(url string) error
+
+	once sync.Once
+	name string
+	err  error
+}
+
+// NewDatabase is the function NewDatabase for a database with that content.
+func (p *Template) NewDatabase(t testing.TB) string {
+	t.Helper()
+	url, err := server()
+	if err != nil {
+		skip(t, err)
+	}
+	p.once.Do(func() {
+		p.name = newName()
+		p.err = errors.Join(execute(url, "CREATE DATABASE "+p.name+" TEMPLATE template0 ENCODING 'UTF8'"),
+			p.Fill(urlOf(url, p.name)))
+	})
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return copyDatabase(t, p.name)
 }
 
 // engineVariable names the environment variable that chooses the engine of the tests: "postgres", or
@@ -82,8 +127,8 @@ func Skip(t testing.TB) {
 var ofFolders sync.Map
 
 // DatabaseOf returns the URL of the database of a data folder; "" if the tests run on SQLite. The first
-// call for a folder creates it.
-func DatabaseOf(t testing.TB, dir string) string {
+// call for a folder creates it, as a copy of the template.
+func DatabaseOf(t testing.TB, dir string, template *Template) string {
 	t.Helper()
 	if !Enabled() {
 		return ""
@@ -91,7 +136,7 @@ func DatabaseOf(t testing.TB, dir string) string {
 	if url, ok := ofFolders.Load(dir); ok {
 		return url.(string)
 	}
-	url := NewDatabase(t)
+	url := template.NewDatabase(t)
 	ofFolders.Store(dir, url)
 	return url
 }
@@ -132,7 +177,11 @@ func NewServer() (*Server, error) {
 	if err := Find(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "agentsite-postgres-")
+	// Memory takes a flush for nothing, and the server is set as a real one has to be.
+	dir, err := os.MkdirTemp("/dev/shm", "agentsite-postgres-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "agentsite-postgres-")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +215,7 @@ func (s *Server) URL(database string) string {
 // Start starts the server and returns when it answers.
 func (s *Server) Start(ctx context.Context) error {
 	cmd, err := command("postgres", "-D", filepath.Join(s.Dir, "data"), "-p", fmt.Sprint(s.Port), "-k", s.Dir,
-		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=32MB")
+		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=1000", "-c", "shared_buffers=32MB")
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,20 @@ import (
 func TablesHolding(t testing.TB, dir, text string) []string {
 	t.Helper()
 	u := url.URL{Scheme: "file", Opaque: filepath.Join(dir, store.FileName), RawQuery: "mode=ro"}
-	db, err := sql.Open("sqlite", u.String())
+	driver, source := "sqlite", u.String()
+	tables := `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`
+	if OnPostgres() {
+		driver, source = "pgx", DatabaseOf(t, dir)
+		tables = `SELECT schemaname || '"."' || tablename FROM pg_tables WHERE schemaname LIKE 'agentsite%'`
+	}
+	db, err := sql.Open(driver, source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	text = strings.ToLower(text)
 	var found []string
-	for _, table := range column(t, db, `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`) {
+	for _, table := range column(t, db, tables) {
 		rows, err := db.QueryContext(t.Context(), `SELECT * FROM "`+table+`"`)
 		if err != nil {
 			t.Fatal(err)

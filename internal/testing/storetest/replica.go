@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
-	"agentsite/internal/testing/pgtest"
 	"agentsite/store/replica"
 )
 
@@ -14,7 +13,7 @@ import (
 // earlier.
 func Replica(t testing.TB, dir string, own record.PortalID, network string) *replica.Replica {
 	t.Helper()
-	r, err := replica.Open(context.Background(), replica.Config{Dir: dir, Database: pgtest.DatabaseOf(t, dir),
+	r, err := replica.Open(context.Background(), replica.Config{Dir: dir, Database: DatabaseOf(t, dir),
 		Own: own, Network: network, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"agentsite/store/accounts"
 	"agentsite/store/chats"
 	"agentsite/store/hooks"
+	"agentsite/store/postgres"
 )
 
 // DB is the database of a portal with the methods of all its stores, so that one value implements every
@@ -127,11 +128,25 @@ func SkipOnPostgres(t testing.TB) {
 	pgtest.Skip(t)
 }
 
+// emptyPortal is a database with the tables of a portal and its replica, and nothing in them.
+var emptyPortal = pgtest.Template{Fill: func(url string) error {
+	for _, kind := range []postgres.Kind{postgres.Portal(), postgres.Replica()} {
+		db, err := postgres.Open(context.Background(), url, kind, slog.New(slog.DiscardHandler))
+		if err == nil {
+			err = db.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}}
+
 // DatabaseOf returns the URL of the database of a data folder; "" on SQLite. The first call for a folder
 // creates it.
 func DatabaseOf(t testing.TB, dir string) string {
 	t.Helper()
-	return pgtest.DatabaseOf(t, dir)
+	return pgtest.DatabaseOf(t, dir, &emptyPortal)
 }
 
 // CheckStorage fails the test if a counter of stored bytes differs from the rows that it counts. It does
