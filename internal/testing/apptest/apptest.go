@@ -144,7 +144,9 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	if list, err := os.ReadDir(cfg.Data); err == nil && len(list) == 0 {
 		storetest.Prepare(t, cfg.Data)
 	}
-	cfg.Database = storetest.DatabaseOf(t, cfg.Data)
+	if cfg.Database == "" {
+		cfg.Database = storetest.DatabaseOf(t, cfg.Data)
+	}
 	p := &Portal{Dir: cfg.Data, cfg: cfg, t: t, log: new(Log)}
 	var err error
 	ctx, cancel := context.WithCancel(context.Background())
