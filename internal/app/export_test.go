@@ -66,6 +66,24 @@ func (p *Portal) Running(t testing.TB) []task.Task {
 	return out
 }
 
+// AwaitRunning waits until people of other portals have n tasks here that have not ended.
+func (p *Portal) AwaitRunning(t testing.TB, n int) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(2 * time.Minute); ; {
+		have := len(p.Running(t))
+		if have == n {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%d tasks of other portals, want %d", have, n)
+		}
+	}
+}
+
 // Ended waits until a task has ended, and demands a state.
 func (p *Portal) Ended(t testing.TB, id, state string) {
 	t.Helper()

@@ -171,6 +171,7 @@ func TestCalls_ABusyAgentOfAnotherPortal(t *testing.T) {
 		list[room] = eve.Events(room)
 		eve.Say(room, "hold on")
 	}
+	p.b.AwaitRunning(t, 2)
 	live := func() (state string) {
 		var out struct{ Liveness struct{ State string } }
 		p.bob.Get(http.MethodGet, "/api/v1/agents/far-stall", nil, http.StatusOK, &out)

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/control"
 	"agentsite/internal/doctor"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
 )
 
@@ -33,6 +34,7 @@ func isLocked(t *testing.T, f *os.File) bool {
 // Closing a file ends all locks that the process has on it. Nothing that runs beside SQLite may open and
 // close the database, else another process could write into it or remove its write-ahead log.
 func TestFolder_KeepsLocksAndSecrets(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	p := apptest.Start(t, func(c *app.Config) { c.Data = dir })
