@@ -30,7 +30,7 @@ const (
 	saidShift = 21
 	// wordsPage and wordsBytes bound the messages that one transaction indexes, because other writers
 	// wait for it: some milliseconds.
-	wordsPage  = 100
+	wordsPage  = 32
 	wordsBytes = 32 << 10
 	// wordsRooms bounds the rooms of one page, because the words of each room cost a part of the index,
 	// as much as ten short texts.

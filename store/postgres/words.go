@@ -26,8 +26,7 @@ type words struct{ db *DB }
 func (d *DB) Words() engine.WordIndex { return words{d} }
 
 func (words) AddWords(t engine.Tx, id int64, list string) error {
-	_, err := t.Exec(`INSERT INTO said_words (rowid, words) VALUES (?, CAST(? AS tsvector))`, id, vector(list))
-	return err
+	return t.Send(`INSERT INTO said_words (rowid, words) VALUES (?, CAST(? AS tsvector))`, id, vector(list))
 }
 
 func (words) EmptyWords(t engine.Tx) error {
