@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/internal/doctor"
@@ -77,7 +78,7 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 			text = f.Safe
 		}
 		ill.Add(doctor.Data, doctor.Fault, "Mend what it says, or restore a backup: agentsite restore FILE",
-			"The data cannot be opened: %s.", text)
+			"The data cannot be opened: %s.", strings.TrimSuffix(text, "."))
 		ill.Judge()
 		return ill, nil
 	}
