@@ -149,6 +149,9 @@ func (p *Portal) watchPlaces(ctx context.Context) error {
 		if err := p.db.CheckPlace(); err != nil {
 			return err
 		}
+		if err := p.control.Restore(); err != nil {
+			p.log.Error("restore the control socket", "error", err)
+		}
 	}
 }
 

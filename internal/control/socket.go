@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -80,12 +81,17 @@ type controlAnswer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
+// Server serves the control socket.
 type Server struct {
 	listener net.Listener
 	srv      *http.Server
+	dir      string
 	path     string
-	place    os.FileInfo // of the socket
+	log      *slog.Logger
 	removed  sync.Once
+
+	mu    sync.Mutex  // guards place
+	place os.FileInfo // of the socket
 }
 
 // ServerConfig holds the parts of the running portal on which the socket operates.
@@ -105,27 +111,9 @@ type ServerConfig struct {
 // Listen creates the control socket. It replaces one left by a killed portal: the caller holds the data
 // lock, so no portal uses it. Run serves it.
 func Listen(cfg ServerConfig) (*Server, error) {
-	socket, err := newSocketPath(cfg.Dir)
+	l, place, err := listenSocket(cfg.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("open control socket: %w", err)
-	}
-	defer socket.closeFolder()
-	path := socket.name
-	os.Remove(path)
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("open control socket: %w", err)
-	}
-	// The folder should be private; the socket is protected even if it is not.
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("protect control socket: %w", err)
-	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	place, err := os.Lstat(path)
-	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("open control socket: %w", err)
+		return nil, err
 	}
 	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica,
 		examiner: cfg.Examiner, rooms: cfg.Rooms, agents: cfg.Agents}
@@ -190,7 +178,56 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	})
 	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)},
-		path: filepath.Join(cfg.Dir, controlSocket), place: place}, nil
+		dir: cfg.Dir, path: filepath.Join(cfg.Dir, controlSocket), log: cfg.Log, place: place}, nil
+}
+
+// listenSocket creates the socket of a data folder, in place of one that is there.
+func listenSocket(dir string) (net.Listener, os.FileInfo, error) {
+	socket, err := newSocketPath(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open control socket: %w", err)
+	}
+	defer socket.closeFolder()
+	path := socket.name
+	os.Remove(path)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open control socket: %w", err)
+	}
+	// The folder should be private; the socket is protected even if it is not.
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, nil, fmt.Errorf("protect control socket: %w", err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	place, err := os.Lstat(path)
+	if err != nil {
+		l.Close()
+		return nil, nil, fmt.Errorf("open control socket: %w", err)
+	}
+	return l, place, nil
+}
+
+// Restore creates the socket again if it was removed, because the command line could not reach the portal
+// without it, nor open the folder that the portal has locked. Run must have been called.
+func (s *Server) Restore() error {
+	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	l, place, err := listenSocket(s.dir)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.place = place
+	s.mu.Unlock()
+	s.log.Warn("the control socket was removed, and is there again", "path", s.path)
+	go func() {
+		if err := s.srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("control socket", "error", err)
+		}
+	}()
+	return nil
 }
 
 // begunWriter notes whether something was written.
@@ -219,6 +256,8 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) Close() {
 	s.srv.Close()
 	s.removed.Do(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.place, now) {
 			os.Remove(s.path)
 		}

@@ -124,3 +124,48 @@ func TestClose_LeavesTheSocketOfAnother(t *testing.T) {
 		t.Error("the socket is left behind")
 	}
 }
+
+// A socket that was removed comes back, and one that is there stays.
+func TestServer_RestoresTheSocket(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := Listen(ServerConfig{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	path := filepath.Join(dir, controlSocket)
+	for _, remove := range []bool{false, true, true} {
+		before, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if remove {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Lstat(path)
+		if err != nil || !remove && !os.SameFile(before, after) {
+			t.Errorf("removed %v: %v, another socket", remove, err)
+		}
+		c, ok := dialControl(ctx, dir)
+		if !ok {
+			t.Fatalf("removed %v: the socket does not answer", remove)
+		}
+		c.Close()
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket is there after the end")
+	}
+}
