@@ -188,6 +188,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
 	chat := chats.New(f, hook, word, bounds)
 	return &DB{
+		ready:  readiness{turn: make(chan struct{}, 1)},
 		Engine: f, file: file, dir: dir,
 		Accounts: accounts.New(f, agent, bounds),
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),

@@ -6,10 +6,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/store/engine"
 	"agentsite/store/space"
 )
@@ -74,21 +74,25 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 // flush of the disk.
 const readyFor = 2 * time.Second
 
-// readiness is the last answer of Ping.
+// readiness is the last answer of Ping. turn has capacity 1: concurrent callers wait in it for one write.
 type readiness struct {
-	mu  sync.Mutex // held while asking, so that concurrent callers wait for one write
-	at  time.Time
-	err error
+	turn chan struct{}
+	at   time.Time
+	err  error
 }
 
 // Ping returns an error if the database does not answer, a write fails, or the disk is so full that only
 // operators may write. The answer may be readyFor old.
 func (d *DB) Ping(ctx context.Context) error {
-	if err := d.Err(); err != nil {
+	if err := d.Writable(); err != nil {
 		return err
 	}
-	d.ready.mu.Lock()
-	defer d.ready.mu.Unlock()
+	select {
+	case d.ready.turn <- struct{}{}:
+		defer func() { <-d.ready.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if d.ready.at.IsZero() || time.Since(d.ready.at) >= readyFor {
 		err := d.tryWrite(ctx)
 		if ctx.Err() != nil {
@@ -101,7 +105,7 @@ func (d *DB) Ping(ctx context.Context) error {
 
 func (d *DB) tryWrite(ctx context.Context) error {
 	if d.Space.Level() == space.Full {
-		return errors.New("the disk is full: reading goes on, and only operators can write; see /docs/operate")
+		return fault.New(fault.Unavailable, "The disk is full: reading goes on, and only operators can write; see /docs/operate.")
 	}
 	var one int
 	if err := d.Get(ctx, &one, `SELECT 1`); err != nil {

@@ -24,6 +24,7 @@ import (
 	"agentsite/handlers"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/static"
 )
@@ -54,6 +55,9 @@ type Config struct {
 	Database Pinger
 	Log      *slog.Logger
 }
+
+// maxReady bounds the time of an answer of /readyz.
+const maxReady = 3 * time.Second
 
 // Pinger is a database that can be asked whether it works.
 type Pinger interface {
@@ -89,8 +93,16 @@ func Router(routes *handlers.Routes, cfg Config) http.Handler {
 	r.Use(cfg.boundReaders, recoverPanics(cfg.Log), cfg.setHeaders, cfg.onlyOurHost)
 	r.Get("/healthz", func(w http.ResponseWriter, r *http.Request) { writePlain(w, http.StatusOK, "ok") })
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := cfg.Database.Ping(r.Context()); err != nil {
-			writePlain(w, http.StatusServiceUnavailable, err.Error())
+		ctx, cancel := context.WithTimeout(r.Context(), maxReady)
+		defer cancel()
+		err := cfg.Database.Ping(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fault.Wrap(fault.Unavailable, err, "The database does not answer within %s.", maxReady)
+		}
+		if err != nil {
+			// The cause, which may name addresses, is for the log.
+			cfg.Log.Debug("not ready", "error", err)
+			writePlain(w, http.StatusServiceUnavailable, fault.As(err).Safe)
 			return
 		}
 		writePlain(w, http.StatusOK, "ready")
