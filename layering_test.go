@@ -88,7 +88,7 @@ var may = map[string][]string{
 	// notify sends notifications to other servers. The services do not depend on it.
 	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
 	// bm25 is an index of words and does not depend on agents.
-	"internal/index/bm25": {},
+	"internal/index/bm25": {"internal/plaintext"},
 	"templates":           {"static"},
 	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
 	// quota decides by counters and bounds, for the stores and for pages.
@@ -112,7 +112,7 @@ var may = map[string][]string{
 	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
 	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
-	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/task"},
+	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/plaintext", "internal/task"},
 	"agentruntime":        with(inner, "internal/liveness"),
 	"agentruntime/remote": with(inner, "internal/liveness", "internal/federation/guard"),
 	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),

@@ -45,7 +45,8 @@ func TestSearchMessages_Words(t *testing.T) {
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
 	c := storetest.Conversation(t, db, ada)
-	texts := []string{"The ferry to Split leaves at nine", "Überfahrt nach Görlitz", "It doesn't leave", "明天去北京吃烤鸭", "price: 12.50 EUR (net)", "say \"hello\" AND room:x NEAR(y)", "Привет, мир", "a-b_c d'e"}
+	texts := []string{"The ferry to Split leaves at nine", "Überfahrt nach Görlitz", "It doesn't leave", "明天去北京吃烤鸭", "price: 12.50 EUR (net)", "say \"hello\" AND room:x NEAR(y)", "Привет, мир", "a-b_c d'e",
+		"학교에서 만나요", "สวัสดีครับ ยินดีต้อนรับ"}
 	for _, s := range texts {
 		storetest.Say(t, db, c, ada, s)
 	}
@@ -82,9 +83,14 @@ func TestSearchMessages_Words(t *testing.T) {
 		"ferry OR":       nil,
 		"ferry\x00":      {0},
 		"d'e":            {7},
-		"\xff\xfe":       nil,
-		"^ferry + (":     {0},
-		"{words}:ferry":  nil,
+		"학교":             {8},
+		"학교 만나":          {8},
+		"교학":             nil,
+		"สวัสดี":         {9},
+		"ต้อนรับ สวัสดี": {9},
+		"\xff\xfe":      nil,
+		"^ferry + (":    {0},
+		"{words}:ferry": nil,
 	} {
 		want2 := []string{}
 		for _, i := range want {

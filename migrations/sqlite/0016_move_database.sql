@@ -22,6 +22,12 @@ CREATE TABLE moved_tables (
   copied_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Words of Hangul are divided in another way than before: the messages are
+-- indexed anew, in the background.
+INSERT INTO said_words (said_words) VALUES ('delete-all');
+DELETE FROM said;
+UPDATE conversations SET words_seq = 0 WHERE words_seq > 0;
+
 -- +goose Down
 -- A database is never taken back: restore the copy made before the upgrade.
 SELECT 1;

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"agentsite/internal/plaintext"
 	"agentsite/store/rows"
 )
 
@@ -22,12 +23,6 @@ func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
 }
 
-// alone reports whether r counts as a word, because its script puts no spaces between words.
-func alone(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
-		unicode.Myanmar)
-}
-
 // searchable returns a text for the index, with characters of scripts without spaces separated; "" if it
 // has no words.
 func searchable(text string) string {
@@ -36,7 +31,7 @@ func searchable(text string) string {
 	for _, r := range text {
 		some = some || inWord(r)
 		switch {
-		case alone(r):
+		case plaintext.StandsAlone(r):
 			b.WriteByte(' ')
 			b.WriteRune(r)
 			b.WriteByte(' ')
@@ -69,7 +64,7 @@ func roomWords(room, text string) string {
 			in = false
 			continue
 		}
-		if single := alone(r); single || !in {
+		if single := plaintext.StandsAlone(r); single || !in {
 			b.WriteByte(' ')
 			b.WriteString(room)
 			in = !single
@@ -151,7 +146,7 @@ func indexWord(text, w []rune) int {
 	}
 next:
 	for i := 0; i+len(w) <= len(text); i++ {
-		if text[i] != w[0] || i > 0 && inWord(text[i-1]) && !alone(text[i-1]) && !alone(text[i]) {
+		if text[i] != w[0] || i > 0 && inWord(text[i-1]) && !plaintext.StandsAlone(text[i-1]) && !plaintext.StandsAlone(text[i]) {
 			continue
 		}
 		for k, r := range w {

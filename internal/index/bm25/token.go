@@ -3,6 +3,8 @@ package bm25
 import (
 	"unicode"
 	"unicode/utf8"
+
+	"agentsite/internal/plaintext"
 )
 
 // Bounds of the text that is read, so that a hostile text costs no more than an ordinary long one.
@@ -55,7 +57,7 @@ func classOf(r rune) class {
 		return inside
 	case r < 0x80:
 		return space
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
+	case plaintext.StandsAlone(r) && !unicode.Is(unicode.M, r):
 		return alone
 	case unicode.IsUpper(r):
 		return upper
@@ -203,11 +205,10 @@ func (t *tokenizer) writeRune(r rune, start int) {
 		return
 	}
 	a, b := foldRune(r)
-	if a != 0 {
-		t.buf = utf8.AppendRune(t.buf, a)
-	}
-	if b != 0 {
-		t.buf = utf8.AppendRune(t.buf, b)
+	for _, r := range [...]rune{a, b} {
+		if r != 0 {
+			t.buf = utf8.AppendRune(t.buf, r)
+		}
 	}
 }
 
