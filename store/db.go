@@ -86,7 +86,7 @@ type Config struct {
 	KeyFile string
 	// Quota bounds the bytes of each account, agent, network of guests and portal.
 	Quota quota.Limits
-	// Space keeps free space on the disk.
+	// Space keeps free space on the disk of SQLite's file; it has no effect on PostgreSQL.
 	Space space.Config
 }
 
@@ -101,6 +101,9 @@ func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*D
 	before, err := refuseRemains(ctx, dir, cfg.Database != "")
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Database != "" {
+		cfg.Space = space.Config{} // what people write is on the disk of the server
 	}
 	disk := space.New(dir, cfg.Space)
 	if err := disk.Refill(); err != nil {

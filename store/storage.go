@@ -17,5 +17,11 @@ func (d *DB) GreatestStorage(ctx context.Context, kind quota.Kind, limit int) ([
 	return d.Quotas.Greatest(ctx, kind, limit)
 }
 
-// FreeDisk returns the free bytes of the data folder's disk; ok is false if they are not known.
-func (d *DB) FreeDisk() (free int64, ok bool) { return d.Space.FreeBytes() }
+// FreeDisk returns the free bytes of the disk with the database; ok is false if they are not known, as on
+// PostgreSQL.
+func (d *DB) FreeDisk() (free int64, ok bool) {
+	if d.file == nil {
+		return 0, false
+	}
+	return d.Space.FreeBytes()
+}

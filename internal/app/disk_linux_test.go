@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/app"
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store/space"
 )
 
@@ -54,6 +55,7 @@ func fillDisk(t *testing.T, dir, name string, rest int64) {
 // On a full disk a portal starts and can be read, and its operator can sign in, disable and delete. The
 // others store nothing until there is room again.
 func TestDisk_FullAndFreed(t *testing.T) {
+	storetest.SkipOnPostgres(t)
 	disk := mountDisk(t, "48m")
 	data := filepath.Join(disk, "data")
 	limits := func(c *app.Config) { c.Data, c.Limits = data, "disk-free=16M,disk-reserve=8M" }

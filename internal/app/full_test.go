@@ -7,12 +7,14 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/storetest"
 )
 
 // On a disk that is nearly full each door answers a long text with 507 and the time to try again, in the
 // terms of its protocol.
 func TestFullDisk_EachDoorSaysSo(t *testing.T) {
 	t.Parallel()
+	storetest.SkipOnPostgres(t)
 	p := apptest.Start(t, func(c *app.Config) { c.Limits = "disk-free=1000000G,disk-reserve=0" })
 	bob := p.User(t, "bob").NewToken()
 	room := bob.Conversation("calc")
