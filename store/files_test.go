@@ -370,3 +370,32 @@ func TestFiles_Quota(t *testing.T) {
 	}
 	storetest.Sound(t, db)
 }
+
+// An erased account's files go with it, but not those that a message holds or another account sent as well.
+func TestFiles_OfAnErasedAccount(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ctx := t.Context()
+	ada, bob := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")
+	c := storetest.Conversation(t, db, bob)
+	gone, kept := send(t, db, ada, "of ada alone"), send(t, db, ada, "of both")
+	if send(t, db, bob, "of both") != kept || len(blobs(t, db)) != 2 {
+		t.Fatal("the same content is stored twice")
+	}
+	if _, err := db.Append(ctx, holding(c, bob, kept)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.EraseAccount(ctx, ada.ID, ident.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := db.DropFiles(ctx, clock.Now().Add(time.Second), 10); err != nil || n != 1 {
+		t.Error(n, err)
+	}
+	if list := blobs(t, db); len(list) != 1 || list[0] != kept {
+		t.Errorf("without %s there are %v", gone, list)
+	}
+	if openBackup(t, db, kept) != "of both" {
+		t.Error("another content")
+	}
+	storetest.Sound(t, db)
+}
