@@ -160,15 +160,12 @@ func (t *tokenizer) addWords(s string, limit int) int {
 // plain marks bytes with 1 if they can be in a plain word (see plainWord), and with 2 if they end one. A
 // full stop is checked separately, because it ends a word only if no word follows directly.
 var plain = func() (t [256]uint8) {
-	for c := range 256 {
-		switch classOf(rune(min(c, 0x7f))) {
+	for c := range utf8.RuneSelf { // bytes of longer runes stay 0
+		switch classOf(rune(c)) {
 		case lower:
 			t[c] = 1
 		case space:
 			t[c] = 2
-		}
-		if c >= 0x80 {
-			t[c] = 0
 		}
 	}
 	return t
