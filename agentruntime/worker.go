@@ -172,10 +172,6 @@ func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
 	case err != nil:
 		f := fault.As(err)
 		result = task.Result{State: task.Failed, Parts: parts, Reason: f.Safe}
-		if f.Kind == fault.RateLimited && len(parts) == 0 {
-			// The model's server is busy, or a limit was met: no failure of the agent, and good later.
-			result = task.Result{State: task.Rejected, Reason: f.Safe, RetryAfter: max(f.RetryAfter, busyWait)}
-		}
 		if f.Kind == fault.Internal {
 			w.log.Error("task failed", "task", t.ID, "agent", t.AgentID, "error", err)
 		}
@@ -190,9 +186,6 @@ func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
 	w.finishTask(ctx, t, checkResult(cutToBudget(t.Budget, result)))
 	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
 }
-
-// busyWait is the advice when to ask again if a server that refused a question for its load gave none.
-const busyWait = 30 * time.Second
 
 // The pauses before the store is asked again, which double from the first to the last.
 const firstWait, lastWait = 50 * time.Millisecond, 5 * time.Second

@@ -292,9 +292,6 @@ func TestWorker_OutcomesOfBadAgents(t *testing.T) {
 		{"an error with a safe sentence", func(context.Context, task.Call, task.Sink) (task.Result, error) {
 			return task.Result{}, fault.New(fault.Unavailable, "No luck today.")
 		}, task.Failed, "No luck today.", ""},
-		{"a limit somewhere on the way", func(context.Context, task.Call, task.Sink) (task.Result, error) {
-			return task.Result{}, fault.Limited(90*time.Second, "The model's server gets too many requests.")
-		}, task.Rejected, "too many requests", ""},
 		{"any other error is not shown", func(context.Context, task.Call, task.Sink) (task.Result, error) {
 			return task.Result{}, errors.New("password hunter2 wrong")
 		}, task.Failed, "Something went wrong", ""},
