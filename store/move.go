@@ -104,6 +104,10 @@ func (m Move) toServer(ctx context.Context) (r MoveReport, err error) {
 	case source.State == moved && target.State == complete && source.ID == target.ID:
 		return r, nil // everything was done before
 	case source.State != moved:
+		if target.State != incomplete {
+			// An id names one copy: an earlier incomplete one, elsewhere, never becomes complete by this move.
+			source.ID = ident.NewID()
+		}
 		if r, err = m.fillServer(ctx, file, server, source.ID); err != nil {
 			return r, err
 		}
@@ -269,6 +273,7 @@ func (m Move) toFile(ctx context.Context) (r MoveReport, err error) {
 		}
 	}
 	if source.State != moved {
+		source.ID = ident.NewID() // of the file that is written anew
 		if err := mark(ctx, server, moving, source.ID, r.Other); err != nil {
 			return r, err
 		}

@@ -199,6 +199,50 @@ func TestMove_KilledAnywhere(t *testing.T) {
 	}
 }
 
+// A move that was interrupted and then ended elsewhere leaves its first copy incomplete for good.
+func TestMove_EndsElsewhere(t *testing.T) {
+	storetest.SkipOnPostgres(t)
+	racetest.Skip(t)
+	t.Parallel()
+	log := slog.New(slog.DiscardHandler)
+	db := filled(t)
+	dir := storetest.Dir(db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	keys := ident.KeyFiles{Dir: dir}
+	first, second := pgtest.NewDatabase(t), pgtest.NewDatabase(t)
+	if !(killedMove{Dir: dir, To: first, Step: 30}).run(t) {
+		t.Fatal("it was not killed")
+	}
+	awaitAlone(t, first)
+	if _, err := (store.Move{Keys: keys, To: second, Log: log}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (store.Move{Keys: keys, To: first, Log: log}).Run(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Error(err)
+	}
+	if startsOn(t, dir, first) || !startsOn(t, dir, second) {
+		t.Error("the first copy starts, or the second does not")
+	}
+	one, other := t.TempDir(), t.TempDir()
+	if !(killedMove{Dir: dir, Database: second, ToDir: one, Step: 5}).run(t) { // placed, and not moved
+		t.Fatal("it was not killed")
+	}
+	awaitAlone(t, second)
+	back := store.Move{Keys: keys, Database: second, ToDir: other, Log: log}
+	if _, err := back.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	back.ToDir = one
+	if _, err := back.Run(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Error(err)
+	}
+	if startsOn(t, one, "") || !startsOn(t, other, "") {
+		t.Error("the first copy starts, or the second does not")
+	}
+}
+
 // An incomplete copy of one move is no obstacle for another, and a used database is.
 func TestMove_Refuses(t *testing.T) {
 	storetest.SkipOnPostgres(t)

@@ -11,7 +11,6 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
-	"agentsite/internal/ident"
 	"agentsite/store/engine"
 	"agentsite/store/sqlite"
 )
@@ -103,8 +102,8 @@ func markOfFile(ctx context.Context, path string) (moveMark, error) {
 	return m, err
 }
 
-// beginSource returns the mark of a database that is to be moved, with a new id unless it is the source of
-// a move already. A database that is an incomplete copy is a fault.
+// beginSource returns the mark of a database that is to be moved, the zero value unless it is the source of a
+// move already. A database that is an incomplete copy is a fault.
 func beginSource(ctx context.Context, db Engine) (moveMark, error) {
 	m, err := readMark(ctx, db)
 	switch {
@@ -115,7 +114,7 @@ func beginSource(ctx context.Context, db Engine) (moveMark, error) {
 	case m.State == moving || m.State == moved:
 		return m, nil
 	}
-	return moveMark{ID: ident.NewID()}, nil
+	return moveMark{}, nil
 }
 
 // refusal returns the fault of a start on a database named name, nil if a portal may start on it.
