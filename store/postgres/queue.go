@@ -61,6 +61,11 @@ func (d *DB) await(ctx context.Context, o *op) error {
 	defer wait.Stop()
 	for {
 		select {
+		case <-o.done: // also if the turn is free
+			return nil
+		default:
+		}
+		select {
 		case <-o.done:
 			return nil
 		case d.turn <- struct{}{}:
@@ -116,22 +121,26 @@ func (d *DB) commitWaiting() {
 	d.waitMu.Unlock()
 	// A write that failed is answered after the others are on disk, because the row that it conflicted with
 	// may be one of theirs.
-	var failed []*op
-	for len(ops) > 0 {
-		bad, err := d.runBatch(ops)
-		if bad < 0 {
-			for _, o := range ops {
-				if err != nil {
-					o.err = err // it was not stored, whatever it returned
-				}
+	for left, size := slices.Clone(ops), len(ops); len(left) > 0; {
+		bad, err := d.runBatch(left[:size])
+		if bad >= 0 {
+			// Those before the one that failed run again, and those after it in the next transaction, so that
+			// no write runs more than twice because of others.
+			left = slices.Delete(left, bad, bad+1)
+			if size = bad; size == 0 {
+				size = len(left)
 			}
-			break
+			continue
 		}
-		// The others run again without the one that failed.
-		failed = append(failed, ops[bad])
-		ops = slices.Delete(ops, bad, bad+1)
+		for _, o := range left[:size] {
+			if err != nil {
+				o.err = err // it was not stored, whatever it returned
+			}
+		}
+		left = left[size:]
+		size = len(left)
 	}
-	for _, o := range append(ops, failed...) {
+	for _, o := range ops {
 		o.finish()
 	}
 }

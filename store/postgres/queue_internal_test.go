@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -45,6 +47,13 @@ func TestWrite_FailsAlone(t *testing.T) {
 			return errors.Join(w.Try(func() error { return w.Send(insert, name) }), own)
 		},
 		func(engine.Tx, string) error { panic("a mistake") },
+		func(w engine.Tx, name string) error {
+			// Of an attempt that fails by itself nothing runs later.
+			if err := w.Try(func() error { return errors.Join(w.Send(insert, name+" tried"), own) }); !errors.Is(err, own) {
+				return err
+			}
+			return errors.Join(w.Send(insert, name), own)
+		},
 	}
 	// The first write holds the turn until all others wait.
 	first, release := make(chan struct{}), make(chan struct{})
@@ -59,7 +68,7 @@ func TestWrite_FailsAlone(t *testing.T) {
 		}
 	})
 	<-first
-	const rounds = 40
+	const rounds = 10
 	for i := range rounds * len(ways) {
 		all.Go(func() {
 			err := d.Write(context.Background(), func(w engine.Tx) error {
@@ -74,6 +83,7 @@ func TestWrite_FailsAlone(t *testing.T) {
 		d.waitMu.Lock()
 		waiting = len(d.waiting)
 		d.waitMu.Unlock()
+		runtime.Gosched()
 	}
 	close(release)
 	all.Wait()
@@ -83,6 +93,44 @@ func TestWrite_FailsAlone(t *testing.T) {
 	}
 	if len(stored) != rounds {
 		t.Errorf("%d writes are stored, want %d", len(stored), rounds)
+	}
+	err = d.Write(context.Background(), func(w engine.Tx) error {
+		if err := w.Try(func() error { return errors.Join(w.Send(insert, "wtried"), own) }); !errors.Is(err, own) {
+			t.Error(err)
+		}
+		return w.Send(insert, "wkept")
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	var kept []string
+	if err := d.List(t.Context(), &kept, `SELECT name FROM counters WHERE name IN ('wtried', 'wkept')`); err != nil ||
+		!slices.Equal(kept, []string{"wkept"}) {
+		t.Errorf("%q, %v", kept, err)
+	}
+}
+
+// No write of a batch runs more than twice because of others that fail.
+func TestWrite_RunsAtMostTwice(t *testing.T) {
+	t.Parallel()
+	d, err := Open(t.Context(), pgtest.NewDatabase(t), Portal(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	own := errors.New("own")
+	runs := make([]int, maxBatch)
+	d.turn <- struct{}{}
+	for i := range runs {
+		d.waiting = append(d.waiting, &op{done: make(chan struct{}), fn: func(w engine.Tx) error {
+			runs[i]++
+			return errors.Join(w.Send(`UPDATE counters SET value = 1`), map[bool]error{true: own}[i%3 != 0])
+		}})
+	}
+	d.commitWaiting()
+	<-d.turn
+	if m := slices.Max(runs); m > 2 {
+		t.Errorf("a write ran %d times: %d", m, runs)
 	}
 }
 

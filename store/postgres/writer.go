@@ -143,7 +143,7 @@ func (t *Tx) Try(fn func() error) error {
 		err = t.flush()
 	}
 	if err != nil {
-		t.changes, t.broken = before, nil // undone below
+		t.changes, t.broken, t.sent = before, nil, pgx.Batch{} // undone below, or never run
 		if _, undo := t.conn.ExecContext(t.ctx, `ROLLBACK TO try`); undo != nil {
 			return errors.Join(err, t.fail(undo))
 		}
