@@ -103,7 +103,7 @@ func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*D
 		return nil, err
 	}
 	if cfg.Database != "" {
-		cfg.Space = space.Config{} // what people write is on the disk of the server
+		cfg.Space = space.Config{} // texts and files are on the disk of the server
 	}
 	disk := space.New(dir, cfg.Space)
 	if err := disk.Refill(); err != nil {

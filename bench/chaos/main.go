@@ -215,6 +215,21 @@ func (w *world) report(out io.Writer, what string, p *portal, before int) {
 	}
 }
 
+// beginRound starts the load of the next round and returns after a random time. before is the number of
+// messages that were acknowledged earlier; the caller calls stop.
+func (w *world) beginRound(base string) (rng *rand.Rand, before int, stop func(), err error) {
+	if w.stats.rounds%generation == 0 {
+		if err := w.newRooms(context.Background(), base); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	w.stats.rounds++
+	rng, before = w.source(), w.acknowledged()
+	stop = w.load(base, rng)
+	time.Sleep(time.Duration(20+rng.IntN(781)) * time.Millisecond)
+	return rng, before, stop, nil
+}
+
 func (w *world) killRounds(out io.Writer) ([]violation, error) {
 	p, err := startReady(w.cfg.binary, w.data, w.log)
 	if err != nil {
@@ -225,15 +240,10 @@ func (w *world) killRounds(out io.Writer) ([]violation, error) {
 		return nil, err
 	}
 	for w.stats.rounds < w.cfg.rounds {
-		if w.stats.rounds%generation == 0 {
-			if err := w.newRooms(context.Background(), p.url); err != nil {
-				return nil, err
-			}
+		rng, before, stop, err := w.beginRound(p.url)
+		if err != nil {
+			return nil, err
 		}
-		w.stats.rounds++
-		rng, before := w.source(), w.acknowledged()
-		stop := w.load(p.url, rng)
-		time.Sleep(time.Duration(20+rng.IntN(781)) * time.Millisecond)
 		what := "SIGKILL"
 		if rng.IntN(6) == 0 {
 			what = "SIGTERM"
@@ -294,15 +304,10 @@ func (w *world) serverRounds(out io.Writer) ([]violation, error) {
 		return nil, err
 	}
 	for w.stats.rounds < w.cfg.rounds {
-		if w.stats.rounds%generation == 0 {
-			if err := w.newRooms(context.Background(), p.url); err != nil {
-				return nil, err
-			}
+		rng, before, stop, err := w.beginRound(p.url)
+		if err != nil {
+			return nil, err
 		}
-		w.stats.rounds++
-		rng, before := w.source(), w.acknowledged()
-		stop := w.load(p.url, rng)
-		time.Sleep(time.Duration(20+rng.IntN(781)) * time.Millisecond)
 		w.server.Kill()
 		w.stats.serverKills++
 		time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)

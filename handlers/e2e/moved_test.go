@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"io"
-	"net"
 	"testing"
 
 	"agentsite/internal/app"
@@ -14,13 +13,13 @@ import (
 )
 
 // TestMoved moves a portal with people, a room, a file, an agent and another portal to PostgreSQL and back. After
-// each move a verification finds nothing, and a person reads what was said before and goes on.
+// each move a verification finds nothing, and a person reads the messages from before and goes on.
 func TestMoved(t *testing.T) {
 	storetest.SkipOnPostgres(t)
 	root := needBrowser(t)
 	t.Parallel()
 	url, dir := pgtest.NewDatabase(t), t.TempDir()
-	address := freeAddress(t)
+	address := "127.0.0.1:0"
 	other := apptest.Start(t)
 	var cfg app.Config
 	start := func(database string) *apptest.Portal {
@@ -29,6 +28,7 @@ func TestMoved(t *testing.T) {
 			c.Data, c.Listen, c.Database, c.Join = dir, address, database, other.Base
 			cfg = *c
 		})
+		address = p.Addr().String() // the same after each move
 		r, err := p.Control().Verify(t.Context())
 		if err != nil || len(r.Faults) > 0 {
 			t.Errorf("on %q: %v %v", database, r.Faults, err)
@@ -80,15 +80,4 @@ func TestMoved(t *testing.T) {
 		b.until("the other portal", again(`document.body?.innerText.includes(`+js(other.Host)+`)`))
 		b.clean("after a move")
 	}
-}
-
-// freeAddress returns a loopback address with a port that no program listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -261,7 +261,7 @@ func (b *tab) must(what string, err error) {
 	}
 }
 
-// foundAgent is the link to an agent of another portal among what was found.
+// foundAgent is the link to an agent of another portal in the results of a search.
 func foundAgent(id string) string {
 	return `document.querySelector('.results a[href^="/agents/agent-` + id + `@"]')`
 }
@@ -281,7 +281,7 @@ func (b *tab) meets(evil *federationtest.Liar, p *joined, id string) {
 	b.until("what it said when it was honest", again(foundAgent(id)))
 }
 
-// refusesForger sees a portal that is honest at first and then serves what it did not sign.
+// refusesForger sees a portal that is honest at first and then serves records that it did not sign.
 func (b *tab) refusesForger(evil *federationtest.Liar, p *joined) {
 	b.t.Helper()
 	b.meets(evil, p, "bait")

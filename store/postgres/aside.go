@@ -17,6 +17,18 @@ const AsideSuffix = "_aside"
 // MoveAside renames the schema of a kind, in place of one that was moved earlier, so that Open creates a
 // new one. It returns an error if another process has the schema.
 func MoveAside(ctx context.Context, url string, k Kind, log *slog.Logger) error {
+	return runAlone(ctx, url, k, log, fmt.Sprintf(`BEGIN; DROP SCHEMA IF EXISTS %[1]s%[2]s CASCADE;
+		ALTER SCHEMA %[1]s RENAME TO %[1]s%[2]s; COMMIT`, k.Schema, AsideSuffix))
+}
+
+// Drop deletes the schema of a kind with everything in it. It returns an error if another process has the
+// schema.
+func Drop(ctx context.Context, url string, k Kind, log *slog.Logger) error {
+	return runAlone(ctx, url, k, log, fmt.Sprintf(`BEGIN; DROP SCHEMA IF EXISTS %s CASCADE; COMMIT`, k.Schema))
+}
+
+// runAlone runs a script on a schema that no other process has.
+func runAlone(ctx context.Context, url string, k Kind, log *slog.Logger, script string) error {
 	d, err := connect(url, k, log)
 	if err != nil {
 		return err
@@ -25,8 +37,7 @@ func MoveAside(ctx context.Context, url string, k Kind, log *slog.Logger) error 
 		err = d.lockProcess(ctx)
 	}
 	if err == nil {
-		err = d.runScript(ctx, fmt.Sprintf(`BEGIN; DROP SCHEMA IF EXISTS %[1]s%[2]s CASCADE;
-			ALTER SCHEMA %[1]s RENAME TO %[1]s%[2]s; COMMIT`, k.Schema, AsideSuffix))
+		err = d.runScript(ctx, script)
 	}
 	return errors.Join(classify(err), d.closePools())
 }
@@ -54,20 +65,4 @@ func Snapshot(ctx context.Context, url string, k Kind, fn func(*sqlx.Tx) error) 
 		return false, err
 	}
 	return true, fn(tx)
-}
-
-// Drop deletes the schema of a kind with everything in it. It returns an error if another process has the
-// schema.
-func Drop(ctx context.Context, url string, k Kind, log *slog.Logger) error {
-	d, err := connect(url, k, log)
-	if err != nil {
-		return err
-	}
-	if d.conn, err = d.write.Connx(ctx); err == nil {
-		err = d.lockProcess(ctx)
-	}
-	if err == nil {
-		_, err = d.conn.ExecContext(ctx, fmt.Sprintf(`DROP SCHEMA IF EXISTS %s CASCADE`, k.Schema))
-	}
-	return errors.Join(classify(err), d.closePools())
 }
