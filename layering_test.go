@@ -19,11 +19,11 @@ const module = "agentsite"
 
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
 	"internal/weborigin", "internal/strictjson", "internal/quota", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
-var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
+var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
 	"internal/weborigin", "internal/strictjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
@@ -45,6 +45,8 @@ var may = map[string][]string{
 	"internal/egress":    {"internal/fault"},
 	"internal/picture":   {},
 	"internal/plaintext": {},
+	// Searches of agents and of messages divide words alike, on both engines.
+	"internal/wordsplit": {},
 	// The table of agent kinds must not depend on the drivers, which all read it.
 	"internal/agentkind": {},
 	"internal/weborigin": {},
@@ -88,7 +90,7 @@ var may = map[string][]string{
 	// notify sends notifications to other servers. The services do not depend on it.
 	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
 	// bm25 is an index of words and does not depend on agents.
-	"internal/index/bm25": {"internal/plaintext"},
+	"internal/index/bm25": {"internal/wordsplit"},
 	"templates":           {"static"},
 	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
 	// quota decides by counters and bounds, for the stores and for pages.
@@ -112,7 +114,7 @@ var may = map[string][]string{
 	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
 	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
-	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/plaintext", "internal/task"},
+	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/task", "internal/wordsplit"},
 	"agentruntime":        with(inner, "internal/liveness"),
 	"agentruntime/remote": with(inner, "internal/liveness", "internal/federation/guard"),
 	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),

@@ -57,7 +57,7 @@ func TestSearchMessages_CostsWhatTheMemberHas(t *testing.T) {
 		}
 		return n
 	}
-	words := []string{"inv", "invoice", "北", "ह"}
+	words := []string{"inv", "invoice", "北", "हिन"}
 	var before []int
 	for _, w := range words {
 		if before = append(before, entries(w)); before[len(before)-1] != 3 {

@@ -46,7 +46,8 @@ func TestSearchMessages_Words(t *testing.T) {
 	ada := storetest.Account(t, db, "ada")
 	c := storetest.Conversation(t, db, ada)
 	texts := []string{"The ferry to Split leaves at nine", "Überfahrt nach Görlitz", "It doesn't leave", "明天去北京吃烤鸭", "price: 12.50 EUR (net)", "say \"hello\" AND room:x NEAR(y)", "Привет, мир", "a-b_c d'e",
-		"학교에서 만나요", "สวัสดีครับ ยินดีต้อนรับ"}
+		"학교에서 만나요", "สวัสดีครับ ยินดีต้อนรับ",
+		"मुझे हिन्दी आती है", "السَّلامُ عليكم", "ﬁve m² of Straße"}
 	for _, s := range texts {
 		storetest.Say(t, db, c, ada, s)
 	}
@@ -63,6 +64,7 @@ func TestSearchMessages_Words(t *testing.T) {
 		"goerlitz":       nil,
 		"GÖRLITZ":        {1},
 		"don't":          nil,
+		"doesnt":         {2},
 		"doesn't":        {2},
 		"北京":             {3},
 		"京北":             nil,
@@ -89,6 +91,11 @@ func TestSearchMessages_Words(t *testing.T) {
 		"สวัสดี":         {9},
 		"ต้อนรับ สวัสดี": {9},
 		"\xff\xfe":      nil,
+		"हिन्दी":        {10},
+		"हन":            nil,
+		"السلام":        {11},
+		"strasse":       {12},
+		"m²":            {12},
 		"^ferry + (":    {0},
 		"{words}:ferry": nil,
 	} {

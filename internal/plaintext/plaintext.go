@@ -128,10 +128,3 @@ func FilterFirst(list []string, most int, ok func(string) bool) []string {
 	}
 	return out
 }
-
-// StandsAlone reports whether a search takes r as a word of its own, and a word of the script as several of
-// them in a row: the script puts no spaces between words, or as Korean writes endings without a space.
-func StandsAlone(r rune) bool {
-	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai,
-		unicode.Lao, unicode.Khmer, unicode.Myanmar)
-}

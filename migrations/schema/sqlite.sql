@@ -845,8 +845,6 @@ CREATE TABLE blocks (
 
 CREATE INDEX blocks_by ON blocks (blocked_id, person_id);
 
-CREATE VIRTUAL TABLE said_words USING fts5 (words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
-
 CREATE INDEX credentials_parent ON credentials (parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE database_move (
@@ -867,3 +865,5 @@ CREATE TABLE moved_tables (
   sum TEXT NOT NULL,
   copied_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE VIRTUAL TABLE said_words USING fts5 (words, content='', contentless_delete=1, tokenize='ascii');

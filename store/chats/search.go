@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"agentsite/internal/chat"
@@ -51,7 +52,7 @@ type foundRow struct {
 // unindexed ones are found only after IndexWords has reached them.
 func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point,
 	limit int) (out []chat.Found, more bool, err error) {
-	words := slices.DeleteFunc(queryWords(query), func(w string) bool { return roomWords("", w) == "" })
+	words := queryWords(query)
 	limit = min(limit, 200)
 	if len(words) == 0 || limit < 1 {
 		return []chat.Found{}, false, nil
@@ -173,7 +174,7 @@ func wordGroups(list []searchedRoom, words []string) []engine.WordGroup {
 	for i, r := range list {
 		out[i].Prefix = prefix
 		for _, w := range words {
-			out[i].Phrases = append(out[i].Phrases, roomWords(r.ID, w))
+			out[i].Phrases = append(out[i].Phrases, r.ID+strings.ReplaceAll(w, " ", " "+r.ID))
 		}
 	}
 	return out

@@ -1,75 +1,30 @@
 package chats
 
 import (
+	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
-	"agentsite/internal/plaintext"
+	"agentsite/internal/wordsplit"
 	"agentsite/store/rows"
 )
 
 const (
-	maxQueryWords = 12
-	maxWordRunes  = 60
-	snippetRunes  = 200
-	leadRunes     = 60 // runes of a snippet before the found word
+	maxQueryWords  = 12
+	maxPhraseWords = 60
+	snippetRunes   = 200
+	leadRunes      = 60 // runes of a snippet before the found word
 )
-
-// inWord reports whether the index takes r as a part of a word.
-func inWord(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
-}
-
-// searchable returns a text for the index, with characters of scripts without spaces separated; "" if it
-// has no words.
-func searchable(text string) string {
-	var b strings.Builder
-	some := false
-	for _, r := range text {
-		some = some || inWord(r)
-		switch {
-		case plaintext.StandsAlone(r):
-			b.WriteByte(' ')
-			b.WriteRune(r)
-			b.WriteByte(' ')
-		case r == 0:
-			b.WriteByte(' ')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	if !some {
-		return ""
-	}
-	return b.String()
-}
-
-// inToken reports whether the tokenizer of the index continues a word with r. Of the marks it takes only the
-// diacritics of Latin letters; other marks end a word.
-func inToken(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsNumber(r) || r >= 0x300 && r <= 0x331
-}
 
 // roomWords returns a text for the index, "" if it has no words. Each word begins with the id of the
 // conversation, so that the index has a list of its own for a word in a conversation: a search reads the
 // lists of the member's conversations and none of others, however many contain the word.
 func roomWords(room, text string) string {
 	var b strings.Builder
-	in := false // the rune before belongs to the same word
-	for _, r := range text {
-		if !inToken(r) {
-			in = false
-			continue
-		}
-		if single := plaintext.StandsAlone(r); single || !in {
-			b.WriteByte(' ')
-			b.WriteString(room)
-			in = !single
-		}
-		b.WriteRune(r)
+	for word := range wordsplit.Split(text) {
+		b.WriteByte(' ')
+		b.WriteString(room)
+		b.WriteString(word.Text)
 	}
 	return strings.TrimPrefix(b.String(), " ")
 }
@@ -78,31 +33,18 @@ func roomWords(room, text string) string {
 // one phrase in this order.
 func queryWords(query string) []string {
 	var out []string
-	for _, field := range strings.FieldsFunc(query, func(r rune) bool { return !inWord(r) }) {
-		if len(out) == maxQueryWords {
-			break
+	n := 0 // words of the last phrase
+	for word := range wordsplit.Split(query) {
+		switch {
+		case word.Joined && n == maxPhraseWords:
+		case word.Joined:
+			out[len(out)-1] += " " + word.Text
+			n++
+		case len(out) == maxQueryWords:
+			return out
+		default:
+			out, n = append(out, word.Text), 1
 		}
-		runes := []rune(field)
-		if w := strings.Join(strings.Fields(searchable(string(runes[:min(len(runes), maxWordRunes)]))), " "); w != "" {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// fold returns the lower-case base character of r, because the index treats characters that differ in
-// case or accent as the same.
-func fold(r rune) rune {
-	if r >= utf8.RuneSelf {
-		r, _ = utf8.DecodeRuneInString(norm.NFD.String(string(r)))
-	}
-	return unicode.ToLower(r)
-}
-
-func folded(s string) []rune {
-	out := []rune(s)
-	for i, r := range out {
-		out[i] = fold(r)
 	}
 	return out
 }
@@ -110,17 +52,9 @@ func folded(s string) []rune {
 // around returns a snippet of the text on one line: around the first place of one of the words, or else
 // the beginning.
 func around(text string, words []string) string {
-	runes := []rune(strings.Join(strings.Fields(rows.ClipText(text, maxWordBytes)), " "))
-	plain := folded(string(runes))
-	at := len(plain)
-	for _, w := range words {
-		if i := indexWord(plain, folded(strings.ReplaceAll(w, " ", ""))); i >= 0 {
-			at = min(at, i)
-		}
-	}
-	if at == len(plain) {
-		at = 0
-	}
+	line := strings.Join(strings.Fields(rows.ClipText(text, maxWordBytes)), " ")
+	runes := []rune(line)
+	at := utf8.RuneCountInString(line[:max(firstMatch(line, words), 0)])
 	from := max(min(at-leadRunes, len(runes)-snippetRunes), 0)
 	to := min(from+snippetRunes, len(runes))
 	for i := from; from > 0 && i < at; i++ { // Begin the snippet with a whole word.
@@ -139,22 +73,31 @@ func around(text string, words []string) string {
 	return out
 }
 
-// indexWord returns the index of the first word that begins with w, or -1.
-func indexWord(text, w []rune) int {
-	if len(w) == 0 {
-		return -1
+// firstMatch returns the index in bytes of the first place of one of the phrases in text, or -1. The last word of a
+// phrase matches as the beginning of a word.
+func firstMatch(text string, phrases []string) int {
+	list := slices.Collect(wordsplit.Split(text))
+	wanted := make([][]string, len(phrases))
+	for i, p := range phrases {
+		wanted[i] = strings.Fields(p)
 	}
-next:
-	for i := 0; i+len(w) <= len(text); i++ {
-		if text[i] != w[0] || i > 0 && inWord(text[i-1]) && !plaintext.StandsAlone(text[i-1]) && !plaintext.StandsAlone(text[i]) {
-			continue
+	for i, w := range list {
+		if slices.ContainsFunc(wanted, func(p []string) bool { return beginsWith(list[i:], p) }) {
+			return w.At
 		}
-		for k, r := range w {
-			if text[i+k] != r {
-				continue next
-			}
-		}
-		return i
 	}
 	return -1
+}
+
+func beginsWith(list []wordsplit.Word, phrase []string) bool {
+	last := len(phrase) - 1
+	if last < 0 || len(list) <= last {
+		return false
+	}
+	for i, w := range phrase[:last] {
+		if list[i].Text != w {
+			return false
+		}
+	}
+	return strings.HasPrefix(list[last].Text, phrase[last])
 }

@@ -4,22 +4,15 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 
 	"agentsite/store/engine"
 )
-
-// maxLexeme bounds a word of the index in bytes. PostgreSQL refuses words of 2,048.
-const maxLexeme = 1000
 
 // maxPosition is the last position of a word in a text that PostgreSQL keeps.
 const maxPosition = 16383
 
 // words is the full-text index by tsvector. It implements engine.WordIndex. Words are divided and folded
-// in Go, so that no dictionary of the server changes them.
+// by the caller and cast, so that no dictionary of the server changes them.
 type words struct{ db *DB }
 
 // Words implements engine.DB.
@@ -86,23 +79,7 @@ func matchQuery(groups []engine.WordGroup) string {
 	return b.String()
 }
 
-// quoteLexeme returns a folded word, quoted so that no character is read as syntax.
+// quoteLexeme returns a word quoted, so that no character is read as syntax.
 func quoteLexeme(word string) string {
-	var b strings.Builder
-	for _, r := range word {
-		if b.Len()+utf8.UTFMax > maxLexeme {
-			break
-		}
-		b.WriteRune(foldRune(r))
-	}
-	s := strings.ReplaceAll(strings.ReplaceAll(b.String(), `\`, `\\`), `'`, `''`)
-	return "'" + s + "'"
-}
-
-// foldRune returns the lower-case letter of r, a Latin one without diacritics.
-func foldRune(r rune) rune {
-	if r >= utf8.RuneSelf && unicode.Is(unicode.Latin, r) {
-		r, _ = utf8.DecodeRuneInString(norm.NFD.String(string(r)))
-	}
-	return unicode.ToLower(r)
+	return "'" + strings.ReplaceAll(strings.ReplaceAll(word, `\`, `\\`), `'`, `''`) + "'"
 }

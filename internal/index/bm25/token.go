@@ -4,12 +4,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"agentsite/internal/plaintext"
+	"agentsite/internal/wordsplit"
 )
 
 // Bounds of the text that is read, so that a hostile text costs no more than an ordinary long one.
 const (
-	maxWordBytes  = 48   // longer words are cut
+	maxWordBytes  = wordsplit.MaxBytes
 	maxFieldWords = 2000 // further words of a field are not indexed
 	maxParts      = 8    // a compound of more parts is not joined
 	maxPlainWord  = maxWordBytes - 2*utf8.UTFMax
@@ -53,18 +53,17 @@ func classOf(r rune) class {
 		return upper
 	case r == '-' || r == '_' || r == '.' || r == '\u2010' || r == '\u2011':
 		return joiner
-	case r == '\'' || r == '’' || r == '\u00AD' || r == '\u200D':
-		return inside
-	case r < 0x80:
-		return space
-	case plaintext.StandsAlone(r) && !unicode.Is(unicode.M, r):
+	}
+	switch wordsplit.KindOf(r) {
+	case wordsplit.Alone:
 		return alone
-	case unicode.IsUpper(r):
-		return upper
-	case unicode.IsLetter(r) || unicode.IsDigit(r):
-		return lower
-	case unicode.Is(unicode.Mn, r):
+	case wordsplit.Inside:
 		return inside
+	case wordsplit.Part:
+		if unicode.IsUpper(r) {
+			return upper
+		}
+		return lower
 	}
 	return space
 }
@@ -201,7 +200,7 @@ func (t *tokenizer) writeRune(r rune, start int) {
 	if len(t.buf)-start > maxPlainWord {
 		return
 	}
-	a, b := foldRune(r)
+	a, b := wordsplit.Fold(r)
 	for _, r := range [...]rune{a, b} {
 		if r != 0 {
 			t.buf = utf8.AppendRune(t.buf, r)

@@ -1,4 +1,4 @@
-package bm25
+package wordsplit
 
 import "unicode"
 
@@ -20,9 +20,9 @@ const (
 		"eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......"
 )
 
-// foldRune returns the lower-case letter without its diacritic, as one rune and, for ligatures (ß, æ, œ, þ), a
-// second one; zero means no rune. Combining marks fold to nothing, so composed and decomposed texts meet.
-func foldRune(r rune) (rune, rune) {
+// Fold returns the lower-case letter without its diacritic, as one rune and, for ligatures (ß, æ, œ, þ), a
+// second one; zero means no rune.
+func Fold(r rune) (rune, rune) {
 	if r < 0x80 {
 		if r >= 'A' && r <= 'Z' {
 			r += 'a' - 'A'
@@ -46,10 +46,7 @@ func foldRune(r rune) (rune, rune) {
 		return rune(vietBase[i]), 0
 	}
 	if r >= 0xFF01 && r <= 0xFF5E { // full-width ASCII becomes ordinary ASCII
-		return foldRune(r - 0xFEE0)
-	}
-	if unicode.Is(unicode.Mn, r) {
-		return 0, 0
+		return Fold(r - 0xFEE0)
 	}
 	return unicode.ToLower(r), 0
 }

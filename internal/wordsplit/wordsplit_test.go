@@ -1,0 +1,80 @@
+package wordsplit
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// split returns the words of text; a word that joins the one before begins with +.
+func split(text string) string {
+	var out []string
+	for w := range Split(text) {
+		if w.Joined {
+			w.Text = "+" + w.Text
+		}
+		out = append(out, w.Text)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestSplit_DividesEveryScript(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "",
+		"Hello, World! 12.50":     "hello world 12 50",
+		"it's don’t":              "its dont",
+		"Crème brûlée, Ærø":       "creme brulee aero",
+		"cafe\u0301 Straße":       "cafe strasse",
+		"ＦＵＬＬ m² Ⅳ":               "full m² ⅳ",
+		"Привет, мир":             "привет мир",
+		"Ελλάδα":                  "ελλάδα",
+		"北京abc 天":                 "北 +京 +abc 天",
+		"학교에서":                    "학 +교 +에 +서",
+		"สวัสดี":                  "ส +ว +ส +ด",
+		"हिन्दी हु":               "हिनदी हु",
+		"தமிழ்":                   "தமிழ",
+		"مُحَمَّد مـحـمـد":        "محمد محمد",
+		"שָׁלוֹם":                 "שלום",
+		"a\u200bb \u202eevil":     "a b evil",
+		"1\ufe0f\u20e3 ☃ 🙂":       "1",
+		"\xff\xfebad\x00utf":      "bad utf",
+		strings.Repeat("a", 100):  strings.Repeat("a", MaxBytes-7),
+		strings.Repeat("и", 100):  strings.Repeat("и", (MaxBytes-7+1)/2),
+		"'quoted' l'eau d\u00adé": "quoted leau de",
+	} {
+		if got := split(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestSplit_SaysWhereAWordBegins(t *testing.T) {
+	text := " né «ЖУК» 北京!"
+	var got []string
+	for w := range Split(text) {
+		r, _ := utf8.DecodeRuneInString(text[w.At:])
+		got = append(got, string(r))
+	}
+	if s := strings.Join(got, " "); s != "n Ж 北 京" {
+		t.Errorf("words begin with %s", s)
+	}
+}
+
+// FuzzSplit checks that words consist of what no further division changes, within the bounds.
+func FuzzSplit(f *testing.F) {
+	for _, s := range []string{"Hello, World", "北京 ﬃ İ", "हिन्दी\u0300", "\xff\u0345"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		last := -1
+		for w := range Split(text) {
+			if w.Text == "" || len(w.Text) > MaxBytes || w.At <= last || strings.ContainsAny(w.Text, " \x00\"'") {
+				t.Fatalf("word %+v after index %d", w, last)
+			}
+			last = w.At
+			if again := split(w.Text); again != w.Text {
+				t.Fatalf("%q is divided again: %q", w.Text, again)
+			}
+		}
+	})
+}
