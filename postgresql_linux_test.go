@@ -44,8 +44,12 @@ func TestManual_PostgreSQL(t *testing.T) {
 		"'CONF'", "CONF", "2026-11-26 17:05:00+00", "$target",
 	).Replace(script)
 	rules := "local all,replication postgres trust\n" // all others by the rule that the page adds
-	if err := os.WriteFile(filepath.Join(server.Dir, "data", "pg_hba.conf"), []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
+	// Debian's package names certificates of its own in its settings.
+	for name, text := range map[string]string{"pg_hba.conf": rules,
+		"postgresql.conf": "ssl_cert_file = '/nowhere/cert.pem'\nssl_key_file = '/nowhere/key.pem'\n"} {
+		if err := server.WriteFile(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/postgresql",

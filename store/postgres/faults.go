@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/url"
 	"strings"
@@ -35,11 +36,22 @@ func (d *DB) explain(err error) error {
 	case code == tooManyConnections:
 		return fault.Wrap(fault.Unavailable, err, "The database server %s has no free connection. A portal needs %d: raise "+
 			"max_connections of the server, or the connection limit of the role %s.", host, 1+readConns, role)
+	case hasCertificateError(err):
+		return fault.Wrap(fault.Unavailable, err, "The database server %s has a certificate that cannot be trusted: %s. "+
+			"Correct ssl_cert_file of the server, or sslrootcert and the host in --database.", host, lastReason(err))
+	case strings.Contains(err.Error(), "server refused TLS connection"): // the driver has no value for it
+		return fault.Wrap(fault.Unavailable, err, "The database server %s offers no TLS. Set ssl = on there, or, on the "+
+			"same machine, sslmode=disable in --database.", host)
 	case code == cannotConnectNow, isLost(err):
 		return fault.Wrap(fault.Unavailable, err, "The database server %s does not answer: %s. Start it, or correct "+
 			"--database.", host, lastReason(err))
 	}
 	return err
+}
+
+func hasCertificateError(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
 }
 
 // messageOf returns the message of the server in err.

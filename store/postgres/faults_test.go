@@ -2,12 +2,19 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -55,6 +62,7 @@ func TestOpen_ExplainsFaults(t *testing.T) {
 	close = openDatabase(t, address("ada", secret, "good"))
 	t.Cleanup(close)
 
+	tlsAddress := startTLSServer(t)
 	down := "postgres://ada:s3cret-p%C3%A4ss%2Fw@127.0.0.1:1/good"
 	for name, c := range map[string]struct {
 		address string
@@ -65,7 +73,8 @@ func TestOpen_ExplainsFaults(t *testing.T) {
 		"unknown role":         {address("nobody", secret, "good"), fault.Forbidden, "refuses the role nobody"},
 		"server down":          {down + "?sslmode=disable", fault.Unavailable, "does not answer: "},
 		"server down, TLS":     {down, fault.Unavailable, "connection refused. Start it"},
-		"no TLS":               {strings.Replace(address("ada", secret, "good"), "disable", "require", 1), fault.Unavailable, "TLS"},
+		"no TLS":               {strings.Replace(address("ada", secret, "good"), "disable", "require", 1), fault.Unavailable, "offers no TLS. Set ssl = on"},
+		"wrong certificate":    {tlsAddress, fault.Unavailable, "cannot be trusted: "},
 		"database missing":     {address("ada", secret, "nowhere"), fault.NotFound, "CREATE DATABASE nowhere OWNER ada"},
 		"no right to create":   {address("guest", secret, "postgres"), fault.Forbidden, "ALTER DATABASE postgres OWNER TO guest"},
 		"no connection free":   {address("crowd", secret, "good"), fault.Unavailable, "needs 9"},
@@ -111,12 +120,46 @@ func openDatabase(t *testing.T, address string) (close func()) {
 	}
 }
 
+// startTLSServer starts a server whose certificate has another name than the one of the returned address.
+func startTLSServer(t *testing.T) (address string) {
+	t.Helper()
+	s := pgtest.NewStopped(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"db.example.org"},
+		NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, card, card, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"server.crt":           pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"server.key":           pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		"postgresql.auto.conf": []byte("ssl = on\n"),
+	} {
+		if err := s.WriteFile(name, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=verify-full&sslrootcert=%s", s.Port,
+		filepath.Join(s.Dir, "data", "server.crt"))
+}
+
 // startServer starts a server that asks all roles but postgres for a password.
 func startServer(t *testing.T) *pgtest.Server {
 	t.Helper()
 	s := pgtest.NewStopped(t)
 	rules := "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
-	if err := os.WriteFile(filepath.Join(s.Dir, "data", "pg_hba.conf"), []byte(rules), 0o600); err != nil {
+	if err := s.WriteFile("pg_hba.conf", []byte(rules)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(t.Context()); err != nil {

@@ -314,7 +314,7 @@ func (d *DB) Size(ctx context.Context) (int64, error) {
 }
 
 // Name returns the name of the database for messages.
-func (d *DB) Name() string { return "PostgreSQL database " + d.place }
+func (d *DB) Name() string { return "PostgreSQL schema " + d.kind.Schema + " of " + d.place }
 
 // CheckPlace returns an error if another process took the database.
 func (d *DB) CheckPlace() error { return d.Err() }

@@ -149,6 +149,15 @@ type Server struct {
 	pipe *os.File // stays open as long as this process; see endWithProcess
 }
 
+// WriteFile writes a file of the folder with the data, which belongs to the user that runs the server.
+func (s *Server) WriteFile(name string, text []byte) error {
+	path := filepath.Join(s.Dir, "data", name)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	return asUser(path)
+}
+
 // Find reports whether the programs of a server are there.
 func Find() error {
 	for _, name := range []string{"initdb", "postgres"} {

@@ -28,8 +28,8 @@ func command(name string, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// asUser gives a folder to the user that runs the server.
-func asUser(dir string) error {
+// asUser gives a file or folder to the user that runs the server.
+func asUser(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func asUser(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.Chown(dir, int(uid), int(gid))
+	return os.Chown(path, int(uid), int(gid))
 }
 
 func postgresUser() (uid, gid uint32, err error) {
