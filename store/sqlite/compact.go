@@ -89,6 +89,12 @@ func prepareCompaction(ctx context.Context, path string, k Kind) error {
 	if err != nil || st.Size() == 0 || st.Size() >= compactAtStart {
 		return nil
 	}
+	return setIncremental(ctx, path, k)
+}
+
+// setIncremental makes a database one that Compact can make smaller. It rewrites the file, which costs nothing
+// while that is empty.
+func setIncremental(ctx context.Context, path string, k Kind) error {
 	pool, err := Connect(path, k.writeDSN(path), 1)
 	if err != nil {
 		return err

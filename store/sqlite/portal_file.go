@@ -33,21 +33,23 @@ func OpenPortal(ctx context.Context, dir string, reserve Reserve, log *slog.Logg
 	if err == nil {
 		RemoveAbandoned(filepath.Dir(folder))
 	}
+	k := portalFile()
+	k.Reserve = reserve
 	_, err = os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		err = createFile(ctx, dir, log)
 	case err == nil:
-		err = CheckPortal(ctx, path)
+		if err = CheckPortal(ctx, path); err != nil {
+			break
+		}
+		if err := prepareCompaction(ctx, path, k); err != nil {
+			// The portal runs without it, for example on a full disk; a damaged file is found below.
+			log.Warn("the database is not made smaller when data is deleted", "error", err)
+		}
 	}
 	if err != nil {
 		return nil, err
-	}
-	k := portalFile()
-	k.Reserve = reserve
-	if err := prepareCompaction(ctx, path, k); err != nil {
-		// The portal runs without it, for example on a full disk; a damaged file is found below.
-		log.Warn("the database is not made smaller when data is deleted", "error", err)
 	}
 	return Open(ctx, path, k, log)
 }
@@ -70,14 +72,14 @@ func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 		return fmt.Errorf("create database: %w", err)
 	}
 	defer f.Close()
+	if err := setIncremental(ctx, f.Name(), portalFile()); err != nil {
+		return err
+	}
 	w, err := openWriter(ctx, f.Name(), portalFile(), log)
 	if err != nil {
 		return err
 	}
-	if err := w.closeWriter(); err != nil {
-		return fmt.Errorf("create database: %w", err)
-	}
-	if err := errors.Join(prepareCompaction(ctx, f.Name(), portalFile()), f.Sync()); err != nil {
+	if err := errors.Join(w.closeWriter(), f.Sync()); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
 	// Link fails if the name exists, so that no database is replaced.
