@@ -44,10 +44,10 @@ var shares = map[string]float64{
 // that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4470,
-		"internal/chat":       7130,
+		"handlers/api":        4580,
+		"internal/chat":       7360,
 		"internal/federation": 4827,
-		"internal/hub":        5722,
+		"internal/hub":        5750,
 		"internal/index/bm25": 4365,
 	}
 	largeTypes = map[string]int{

@@ -29,6 +29,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/federation"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/notify"
 	"agentsite/internal/registry"
@@ -48,6 +49,7 @@ type Config struct {
 	PublicKey  string
 	Started    time.Time
 	Hooks      *notify.Service
+	Grants     *grant.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -105,14 +107,14 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
-			Searches: searches, Files: attachments, Storage: db, Log: cfg.Log}, cfg.Publications),
+			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants, Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
 			Profile: agentPages.Profile, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Site: site}, cfg.Examiner),
-		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db, site),
+		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db, cfg.Grants, site),
 		manual:  manual.New(portal, accounts, directory, site, renderer),
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"agentsite/store/agents"
 	"agentsite/store/chats"
 	"agentsite/store/engine"
+	"agentsite/store/grants"
 	"agentsite/store/hooks"
 	"agentsite/store/postgres"
 	"agentsite/store/quotas"
@@ -47,6 +48,7 @@ type DB struct {
 	Chat     *Chat
 	Tasks    *tasks.Tasks
 	Hooks    *hooks.Hooks
+	Grants   *grants.Grants
 	Peers    *Peers
 	Words    *chats.Words
 	Quotas   *quotas.Quotas
@@ -197,7 +199,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
+		Tasks: queue, Hooks: hook, Grants: grants.New(f), Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}
 }

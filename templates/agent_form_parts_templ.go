@@ -200,7 +200,7 @@ func formToolAgents(v AgentFormView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.ToolAgents) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"label\">Tools of yours it may use</p><div class=\"choices\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"label\">Tools it may use</p><div class=\"choices\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -291,7 +291,7 @@ func formToolAgents(v AgentFormView) templ.Component {
 			}
 		}
 		templ_7745c5c3_Err = field(input{ID: "tools", Name: "other_tools", Label: "Other tools it may use", Value: v.OtherTools, Error: v.Errors["tools"], Mono: true, Optional: true, Max: 400,
-			Hint: "Names of agents of kind MCP on this portal, separated by commas; at most 8 in all."}).Render(ctx, templ_7745c5c3_Buffer)
+			Hint: "Agents, by name or as name@portal, separated by commas; at most 8 in all. Of an MCP agent it uses the tools, any other agent it asks."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -305,7 +305,7 @@ func formToolAgents(v AgentFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "> <span>It may use tools that change data without asking the person first</span></label></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "> <span>It may use tools of MCP agents that change data without asking the person first</span></label></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -14,17 +14,18 @@ type MessageView struct {
 	// HTML is the cached rendering, without the parts that depend on the message's place or the
 	// reader. Those are added from the fields below; the other fields are then ignored. "" renders
 	// the message.
-	HTML   SafeHTML
-	ID     string
-	Seq    int
-	Event  string // text of an event line in place of a message: "Ada invited the guide"
-	Sender Sender
-	Mine   bool // the reader wrote it; on the live stream the script decides this
-	Time   Time
-	Body   SafeHTML
-	Data   []DataPart
-	Files  []FilePart
-	Edited bool
+	HTML    SafeHTML
+	ID      string
+	Seq     int
+	Event   string // text of an event line in place of a message: "Ada invited the guide"
+	AsideID string // conversation with the question that an event is about; only its owner may open it
+	Sender  Sender
+	Mine    bool // the reader wrote it; on the live stream the script decides this
+	Time    Time
+	Body    SafeHTML
+	Data    []DataPart
+	Files   []FilePart
+	Edited  bool
 	// Gone is the handle of the member that deleted the message, such as "ada"; "" if it was not
 	// deleted. A deleted message has no content.
 	Gone string
@@ -45,7 +46,8 @@ type MessageView struct {
 	ChatID    string // id of the conversation, "" if the message has no page of its own
 	// YesNo shows buttons to answer the agent's question, while the message is the last one.
 	YesNo    bool
-	FormHref string // address of the form that the agent asks to fill in
+	Standing []string // further buttons: answers for all later questions of the kind
+	FormHref string   // address of the form that the agent asks to fill in
 	// The fields from here depend on the place of the message on the page.
 	Follows bool // same sender as the message before, so the heading is left out
 	Target  bool // the page was opened at this message with ?at=

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"agentsite/internal/grant"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 )
@@ -16,27 +17,55 @@ import (
 // more.
 const maxShown = 8 << 10
 
-// askConsent asks the person about a call. It shows the arguments exactly as they will be sent, with
+// Answer is the answer of a person to a question about a call.
+type Answer int
+
+// Once agrees to the one call, AlwaysHere to all such calls in the conversation, Always to all. Never refuses all.
+const (
+	Unclear Answer = iota
+	Once
+	AlwaysHere
+	Always
+	Never
+)
+
+// askConsent asks the person about a call to target. It shows the arguments exactly as they will be sent, with
 // invisible characters made visible.
-func askConsent(c openai.ToolCall, t Tool, args json.RawMessage) *waiting {
-	short := fmt.Sprintf("May I use %s of %s? Answer yes to go on.", cleanName(t.Name), cleanName(t.Agent))
+func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, p Permission) *waiting {
+	w := &waiting{ID: c.ID, Agent: target, Tool: t.Name, Keeps: p.Keeps, KeepsAll: p.KeepsAll}
+	act := fmt.Sprintf("use `%s` of `%s`", cleanName(t.Name), cleanName(target))
+	if t.Name == grant.Ask && t.Repeatable {
+		act = fmt.Sprintf("ask `%s`", cleanName(target))
+	}
+	w.Short = fmt.Sprintf("May I %s? Answer yes to go on.", strings.ReplaceAll(act, "`", ""))
 	var b bytes.Buffer
 	if json.Indent(&b, args, "", "  ") != nil {
 		b.Reset()
 		b.Write(args)
 	}
-	shown := escapeInvisible(b.String())
+	shown, language := b.String(), "json"
+	var asked struct{ Text string }
+	if t.Name == grant.Ask && t.Repeatable && json.Unmarshal(args, &asked) == nil {
+		shown, language = asked.Text, "text"
+	}
+	shown = escapeInvisible(shown)
 	fence := "```"
 	for strings.Contains(shown, fence) {
 		fence += "`"
 	}
 	with := " without arguments?"
 	if string(args) != "{}" {
-		with = " with this?\n\n" + fence + "json\n" + shown + "\n" + fence
+		with = " with this?\n\n" + fence + language + "\n" + shown + "\n" + fence
 	}
-	return &waiting{ID: c.ID, Agent: t.Agent, Tool: t.Name, Short: short,
-		Question: fmt.Sprintf("May I use `%s` of `%s`%s\n\nAnswer yes to go on.", cleanName(t.Name), cleanName(t.Agent),
-			with)}
+	w.Question = "May I " + act + with + "\n\nAnswer yes to go on."
+	switch {
+	case p.KeepsAll:
+		w.Question += " “Always here” means in this conversation, “always” everywhere, “never” that I must not ask " +
+			"again."
+	case p.Keeps:
+		w.Question += " “Always here” means in this conversation, “never” that I must not ask again."
+	}
+	return w
 }
 
 // escapeInvisible writes invisible characters as JSON escapes, which mean the same inside its strings.
@@ -91,6 +120,27 @@ func splitWords(text string, self ...string) []string {
 		})...)
 	}
 	return out
+}
+
+// answerOf returns the answer in a text: always, always here and never are alone, or follow a yes or no.
+func answerOf(text string, self ...string) Answer {
+	w := splitWords(text, self...)
+	if len(w) > 1 && (slices.Contains(yesWords, w[0]) || w[0] == "no") {
+		w = w[1:]
+	}
+	switch strings.Join(w, " ") {
+	case "always", "immer", "siempre", "toujours", "sempre", "总是", "いつも":
+		return Always
+	case "always here", "here always", "always in this conversation", "immer hier", "hier immer", "toujours ici",
+		"siempre aquí", "总是在这里":
+		return AlwaysHere
+	case "never", "nie", "niemals", "jamais", "nunca", "从不":
+		return Never
+	}
+	if isYes(text, self...) {
+		return Once
+	}
+	return Unclear
 }
 
 // isYes reports whether text is a plain yes, at most eight words long. self holds the lower-case names

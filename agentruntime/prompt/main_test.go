@@ -56,7 +56,7 @@ func (b *toolbox) Offer(_ context.Context, _ task.Call, names []string) ([]Tool,
 
 // add puts in a tool that answers by f.
 func (b *toolbox) add(agent, name string, readOnly bool, f func(ctx context.Context, args json.RawMessage) (string, bool, error)) {
-	b.tools = append(b.tools, Tool{Agent: agent, Name: name, Description: "Does " + name + ".", ReadOnly: readOnly,
+	b.tools = append(b.tools, Tool{Agent: agent, Name: name, Description: "Does " + name + ".", ReadOnly: readOnly, Owned: true,
 		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`),
 		Caller: toolFunc(func(ctx context.Context, args json.RawMessage) (string, bool, error) {
 			b.mu.Lock()
@@ -69,8 +69,8 @@ func (b *toolbox) add(agent, name string, readOnly bool, f func(ctx context.Cont
 // toolFunc is a ToolCaller by a function.
 type toolFunc func(context.Context, json.RawMessage) (string, bool, error)
 
-func (f toolFunc) CallTool(ctx context.Context, args json.RawMessage) (string, bool, error) {
-	return f(ctx, args)
+func (f toolFunc) CallTool(ctx context.Context, c Invocation) (string, bool, error) {
+	return f(ctx, c.Args)
 }
 
 func returns(text string) toolFunc {

@@ -13,9 +13,11 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"agentsite/agentruntime/model"
 	"agentsite/internal/fault"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/liveness"
 	"agentsite/internal/task"
@@ -35,6 +37,8 @@ type Config struct {
 	Portal *Model
 	// Tools finds the tools of other agents; nil when there are none.
 	Tools Tools
+	// Grants decides about calls that need a permission; nil means that a person is asked each time.
+	Grants Grants
 	// Budget is asked before each question to the portal's own model; nil means no bound.
 	Budget Budget
 	// Log defaults to a logger that discards.
@@ -57,23 +61,61 @@ type Tools interface {
 	Offer(ctx context.Context, call task.Call, names []string) ([]Tool, error)
 }
 
-// Tool is one tool of another agent.
+// Tool is one tool of another agent, or of the portal.
 type Tool struct {
-	Agent       string // the agent's handle
-	Name        string
+	Agent string // the agent's handle
+	Name  string
+	// Title is the name of the function for the model, if it is not made of Agent and Name.
+	Title       string
 	Description string
 	// Schema is the JSON Schema of the arguments, an object.
 	Schema json.RawMessage
-	// ReadOnly is true when the tool changes nothing, as declared by its server.
+	// ReadOnly is true when the tool changes nothing, so that it needs no permission.
 	ReadOnly bool
-	Caller   ToolCaller
+	// Owned is true for a tool that works with the rights of the agent's owner. The owner may permit its calls for all
+	// callers (hub.PromptConfig.Unasked).
+	Owned bool
+	// Repeatable is true when a call that was interrupted continues if it is made again with the same id.
+	Repeatable bool
+	// Time bounds one call; 0 means toolTime.
+	Time   time.Duration
+	Caller ToolCaller
+}
+
+// Invocation is one call of a tool. The ID is unique within the task. Earlier is the number of calls of repeatable
+// tools that the task made before.
+type Invocation struct {
+	ID      string
+	Args    json.RawMessage
+	Earlier int
 }
 
 // ToolCaller runs one tool.
 type ToolCaller interface {
 	// CallTool runs the tool. isError marks a failure that the tool itself reports. err is set when the tool could not
 	// be called; the sentence of a *fault.Error is shown to the model. It must return soon after ctx ends.
-	CallTool(ctx context.Context, args json.RawMessage) (text string, isError bool, err error)
+	CallTool(ctx context.Context, c Invocation) (text string, isError bool, err error)
+}
+
+// Grants decides about calls that need a permission, by the earlier decisions of the person behind the call.
+type Grants interface {
+	// Begin decides about a call now. A *fault.Error is shown to the model: the call is not made.
+	Begin(ctx context.Context, call task.Call, t Tool, c Invocation) (Permission, error)
+	// Remember stores the person's answer Always, AlwaysHere or Never for later calls of the same kind.
+	Remember(ctx context.Context, call task.Call, t Tool, c Invocation, a Answer) error
+}
+
+// Permission is the decision about a call.
+type Permission struct {
+	Decision grant.Decision
+	// Target is the handle of the agent that the call goes to, "" for none.
+	Target string
+	// Context is the context of an allowed call: it ends when the person takes the permission back. Done must be called
+	// when the call has ended.
+	Context context.Context
+	Done    func()
+	// Keeps is true if the person's answer can be remembered for this conversation, KeepsAll if also for all.
+	Keeps, KeepsAll bool
 }
 
 // Driver runs agents of kind prompt. It is safe for concurrent use and holds

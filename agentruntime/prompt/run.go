@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"agentsite/agentruntime/model"
 	"agentsite/agentruntime/speech"
 	"agentsite/internal/fault"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
@@ -43,6 +45,8 @@ type run struct {
 	// them by number.
 	pictures []string
 	over     bool // the answer is longer than model.MaxText; the rest is dropped
+	// answer is the person's answer about the call st.Granted.
+	answer Answer
 	// result is set once the task has ended.
 	result *task.Result
 	gap    bool // the next text begins a paragraph, because a call of a tool came in between
@@ -133,9 +137,14 @@ func (r *run) takeAnswer(st *state) {
 	self := []string{strings.ToLower(r.call.Agent.Name), strings.ToLower(r.call.Agent.Handle)}
 	w := st.Waiting
 	st.Message, st.Said, st.Waiting = r.call.MessageID, "", nil
+	answer := answerOf(text, self...)
+	if !mayConsent(r.call.Caller) || r.call.AskedBy().Kind == "agent" || answer > Once && !w.Keeps ||
+		answer == Always && !w.KeepsAll {
+		answer = Unclear
+	}
 	switch {
-	case mayConsent(r.call.Caller) && r.call.AskedBy().Kind != "agent" && isYes(text, self...):
-		st.Granted = w
+	case answer > Unclear: // also Never: beginCall remembers it, and finds the call denied
+		st.Granted, r.answer = w, answer
 	case isNo(text, self...):
 		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree.")
 	default:
@@ -176,10 +185,23 @@ func (r *run) answerCall(ctx context.Context, c openai.ToolCall) error {
 		r.st.addResult(c.ID, "Not called: the arguments do not fit the tool: "+clipText(why, maxAbout))
 		return nil
 	}
-	if !t.ReadOnly {
-		return r.callWithEffect(ctx, c, t, args)
+	call := Invocation{ID: c.ID, Args: args, Earlier: r.earlierCalls(c.ID)}
+	p, why, err := r.beginCall(ctx, t, call)
+	if err != nil {
+		return err
 	}
-	text, err := r.useTool(ctx, t, args)
+	defer p.Done()
+	if why == "" && p.Decision == grant.Denied {
+		why = "Not called: the person does not allow this. Do not ask again."
+	}
+	if why != "" {
+		r.st.addResult(c.ID, why)
+		return nil
+	}
+	if !t.ReadOnly {
+		return r.callWithEffect(ctx, c, t, call, p)
+	}
+	text, err := r.useTool(ctx, p.Context, t, call)
 	if err != nil {
 		return err
 	}
@@ -187,52 +209,104 @@ func (r *run) answerCall(ctx context.Context, c openai.ToolCall) error {
 	return nil
 }
 
+// beginCall asks the grants about a call, and remembers the person's answer about it first. why is the reason for the
+// model if the call cannot be made.
+func (r *run) beginCall(ctx context.Context, t Tool, c Invocation) (p Permission, why string, err error) {
+	p = Permission{Context: ctx, Done: func() {}}
+	if r.d.cfg.Grants == nil {
+		return p, "", nil
+	}
+	if g := r.st.Granted; g != nil && g.ID == c.ID && r.answer > Once {
+		if err := r.d.cfg.Grants.Remember(ctx, r.call, t, c, r.answer); err != nil {
+			return p, "", err
+		}
+		r.answer = Once
+	}
+	p, err = r.d.cfg.Grants.Begin(ctx, r.call, t, c)
+	if err == nil {
+		return p, "", nil
+	}
+	p = Permission{Context: ctx, Done: func() {}}
+	if ctx.Err() != nil {
+		return p, "", context.Cause(ctx)
+	}
+	if f := fault.As(err); f.Kind != fault.Internal {
+		return p, "Not called: " + f.Safe, nil
+	}
+	return p, "", err
+}
+
+// earlierCalls counts the calls of repeatable tools before the one with that id.
+func (r *run) earlierCalls(id string) int {
+	_, calls := r.st.countRounds()
+	n := 0
+	for _, c := range calls {
+		if c.ID == id {
+			break
+		}
+		if r.offer.tools[c.Function.Name].Repeatable {
+			n++
+		}
+	}
+	return n
+}
+
 // callWithEffect makes a call that may change something, at most once. It needs a yes for this very
-// call or the owner's general permission. The owner's permission does not cover the repetition of an
-// interrupted call.
-func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, args json.RawMessage) error {
-	g := r.st.Granted
-	granted := g != nil && g.ID == c.ID && g.Agent == t.Agent && g.Tool == t.Name
+// call, a grant of the person, or the owner's general permission for tools that use the owner's rights. Neither covers
+// the repetition of an interrupted call.
+func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, call Invocation, p Permission) error {
+	g, target := r.st.Granted, cmp.Or(p.Target, t.Agent)
+	granted := g != nil && g.ID == c.ID && g.Agent == target && g.Tool == t.Name
 	r.st.Granted = nil
+	lost := r.st.repeatsLost(c)
 	switch {
-	case r.cfg.Unasked && !r.st.repeatsLost(c), granted:
+	case granted, !lost && t.Owned && r.cfg.Unasked, !lost && p.Decision == grant.Allowed:
+	case r.st.Repeating == c.ID && r.st.Agreed: // The person agreed before the interruption.
+		granted = true
 	case !mayConsent(r.call.Caller):
 		r.st.addResult(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is "+
 			"not a person who asks.")
 		return nil
-	case len(args) > maxShown:
+	case len(call.Args) > maxShown:
 		r.st.addResult(c.ID, fmt.Sprintf("Not called: a person has to agree to this call and cannot check "+
 			"arguments of more than %d KiB. Use shorter ones.", maxShown>>10))
 		return nil
 	default:
-		w := askConsent(c, t, args)
-		r.st.Waiting = w
-		before := r.st.Said
-		r.gap = before != ""
-		r.showText(w.Question)
-		if r.over {
-			r.st.Said = before
-			r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
-			return nil
-		}
-		if err := r.st.saveState(ctx, r.out); err != nil {
-			return err
-		}
-		res := r.waitingResult()
-		r.result = &res
-		return nil
+		return r.askPerson(ctx, askConsent(c, t, target, call.Args, p))
 	}
 	r.st.Making = c.ID
+	if t.Repeatable {
+		r.st.Making, r.st.Repeating, r.st.Agreed = "", c.ID, granted
+	}
 	if err := r.st.saveState(ctx, r.out); err != nil {
 		return err
 	}
-	text, err := r.useTool(ctx, t, args)
+	text, err := r.useTool(ctx, p.Context, t, call)
 	if err != nil {
 		return err
 	}
-	r.st.Making = ""
+	r.st.Making, r.st.Repeating, r.st.Agreed = "", "", false
 	r.st.addResult(c.ID, text)
 	return r.st.saveState(ctx, r.out)
+}
+
+// askPerson asks the person about a call, which ends the run.
+func (r *run) askPerson(ctx context.Context, w *waiting) error {
+	r.st.Waiting = w
+	before := r.st.Said
+	r.gap = before != ""
+	r.showText(w.Question)
+	if r.over {
+		r.st.Said = before
+		r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
+		return nil
+	}
+	if err := r.st.saveState(ctx, r.out); err != nil {
+		return err
+	}
+	res := r.waitingResult()
+	r.result = &res
+	return nil
 }
 
 // waitingResult is the result of a task that asked the person for consent: state input required, with

@@ -24,6 +24,10 @@ type state struct {
 	Said string `json:"said,omitempty"`
 	// Making is the id of a call with effects that was started.
 	Making string `json:"making,omitempty"`
+	// Repeating is the id of a call of a repeatable tool that was started. After an interruption it is made again.
+	// Agreed is true if the person agreed to this very call.
+	Repeating string `json:"repeating,omitempty"`
+	Agreed    bool   `json:"agreed,omitempty"`
 	// Lost are calls with effects of unknown result.
 	Lost []string `json:"lost,omitempty"`
 	// Waiting is the call that a person is asked about, nil for none. Granted is the call that the
@@ -39,6 +43,9 @@ type waiting struct {
 	Tool     string `json:"tool"`
 	Question string `json:"question"`
 	Short    string `json:"short"`
+	// Keeps and KeepsAll are those of the Permission.
+	Keeps    bool `json:"keeps,omitempty"`
+	KeepsAll bool `json:"keeps_all,omitempty"`
 }
 
 func (s *state) saveState(ctx context.Context, out task.Sink) error {

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"agentsite/agentruntime/model"
 	"agentsite/internal/a2a"
 	"agentsite/internal/fault"
+	"agentsite/internal/grant"
 	"agentsite/internal/openai"
 	"agentsite/internal/schema"
 )
@@ -54,12 +56,14 @@ func newOffer(list []Tool) offer {
 		if room -= len(params); t.Caller == nil || len(o.listed) >= maxTools || room < 0 {
 			continue
 		}
-		name := functionName(t.Agent, t.Name, o.tools)
-		about := fmt.Sprintf("%s of the agent %s.", cleanName(t.Name), cleanName(t.Agent))
-		if s := a2a.Text(t.Description, maxAbout); s != "" {
-			about += " " + s
+		name, about := functionName(t, o.tools), ""
+		if t.Title == "" {
+			about = fmt.Sprintf("%s of the agent %s.", cleanName(t.Name), cleanName(t.Agent))
 		}
-		if !t.ReadOnly {
+		if s := a2a.Text(t.Description, maxAbout); s != "" {
+			about = strings.TrimSpace(about + " " + s)
+		}
+		if !t.ReadOnly && t.Owned {
 			about += " (May change something.)"
 		}
 		o.tools[name] = t
@@ -72,8 +76,11 @@ func newOffer(list []Tool) offer {
 
 // functionName returns a name of at most maxToolName characters that servers accept; a name that is
 // taken gets a number.
-func functionName(agent, tool string, taken map[string]Tool) string {
-	base := safeName(agent + "__" + tool)
+func functionName(t Tool, taken map[string]Tool) string {
+	base := safeName(t.Agent + "__" + t.Name)
+	if t.Title != "" {
+		base = safeName(t.Title)
+	}
 	name := base
 	for n := 2; ; n++ {
 		if _, dup := taken[name]; !dup {
@@ -166,13 +173,18 @@ func echoCall(c openai.ToolCall) (openai.ToolCall, error) {
 }
 
 // useTool makes one call and returns the text for the model, which includes failures of the tool. The
-// error is only that of ctx.
-func (r *run) useTool(ctx context.Context, t Tool, args json.RawMessage) (string, error) {
-	r.out.Status(fmt.Sprintf("Using %s of %s…", cleanName(t.Name), cleanName(t.Agent)))
-	r.traceMessage(true, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name), string(args))
-	tctx, cancel := context.WithTimeout(withoutTrace(ctx), toolTime)
+// error is only that of ctx. within is the context of the permission.
+func (r *run) useTool(ctx, within context.Context, t Tool, c Invocation) (string, error) {
+	status := fmt.Sprintf("Using %s of %s…", cleanName(t.Name), cleanName(t.Agent))
+	if t.Title != "" || t.Name == grant.Ask {
+		status = statusOf(t, c)
+	}
+	r.out.Status(status)
+	r.traceMessage(true, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name), string(c.Args))
+	limit := cmp.Or(t.Time, toolTime)
+	tctx, cancel := context.WithTimeout(withoutTrace(within), limit)
 	defer cancel()
-	text, isError, err := t.Caller.CallTool(tctx, args)
+	text, isError, err := t.Caller.CallTool(tctx, c)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -183,8 +195,10 @@ func (r *run) useTool(ctx context.Context, t Tool, args json.RawMessage) (string
 		why := "it could not be reached"
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			why = f.Safe
+		} else if f, ok := errors.AsType[*fault.Error](context.Cause(within)); ok {
+			why = f.Safe
 		} else if tctx.Err() != nil {
-			why = fmt.Sprintf("it did not answer within %s", toolTime)
+			why = fmt.Sprintf("it did not answer within %s", limit)
 		} else {
 			r.d.cfg.Log.Warn("tool failed", "agent", t.Agent, "tool", t.Name, "error", err)
 		}
@@ -199,6 +213,19 @@ func (r *run) useTool(ctx context.Context, t Tool, args json.RawMessage) (string
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	room := min(maxResult, max(maxResults-r.st.resultBytes(), minResult))
 	return preface + clipText(text, room), nil
+}
+
+// statusOf describes a call of find or ask for readers.
+func statusOf(t Tool, c Invocation) string {
+	var args struct{ Agent, Query string }
+	_ = json.Unmarshal(c.Args, &args) // it is an object, see parseArguments; other types leave the fields empty
+	switch {
+	case t.Name == grant.Find:
+		return "Looking for agents: " + cleanName(args.Query)
+	case t.Title != "":
+		return fmt.Sprintf("Asking %s…", cleanName(args.Agent))
+	}
+	return fmt.Sprintf("Asking %s…", cleanName(t.Agent))
 }
 
 // schemaProblem returns the problem of arguments with the tool's own schema as a sentence for the model;

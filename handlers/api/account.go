@@ -12,6 +12,7 @@ import (
 	"agentsite/handlers/respond"
 	"agentsite/internal/account"
 	"agentsite/internal/fault"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
@@ -25,6 +26,7 @@ type accountAPI struct {
 	hub      *hub.Service
 	hooks    *notify.Service
 	storage  Storage
+	grants   *grant.Service
 }
 
 func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

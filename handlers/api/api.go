@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
@@ -58,6 +59,7 @@ type Config struct {
 	Searches   *search.Searches
 	Files      *files.Files
 	Storage    Storage
+	Grants     *grant.Service
 	Log        *slog.Logger
 }
 
@@ -77,7 +79,7 @@ func New(cfg Config, publications Publications) *API {
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
 			sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
 		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks,
-			storage: cfg.Storage},
+			storage: cfg.Storage, grants: cfg.Grants},
 	}
 }
 
@@ -127,6 +129,10 @@ func (d *API) Routes(r chi.Router) {
 	r.Get("/tasks/{id}", d.sessions.Listing(d.chats.apiTask))
 	r.Post("/tasks/{id}/cancel", d.sessions.API(d.chats.apiCancelTask))
 	r.Post("/tasks/{id}/input", d.sessions.API(d.chats.apiTaskInput))
+
+	r.Get("/grants", d.sessions.API(d.account.apiGrants))
+	r.Put("/grants/{id}", d.sessions.API(d.account.apiPutGrant))
+	r.Delete("/grants/{id}", d.sessions.API(d.account.apiDeleteGrant))
 
 	r.Get("/webhooks", d.sessions.API(d.account.apiWebhooks))
 	r.Post("/webhooks", d.sessions.API(d.account.apiAddWebhook))

@@ -76,9 +76,10 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	if p.set.Conformance {
 		d.build = conformance.New(d.build)
 	}
+	tools := p.newTools(d.mcp)
 	d.prompt = prompt.New(prompt.Config{RT: patient,
 		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.Model,
-		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
+		Tools: tools, Grants: tools, Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
 	return d
 }
 

@@ -35,6 +35,7 @@ import (
 	"agentsite/internal/control"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
@@ -111,6 +112,7 @@ type services struct {
 	worker   *agentruntime.Worker
 	drivers  *drivers
 	notifier *notifier
+	grants   *grant.Service
 }
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
@@ -248,6 +250,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Rooms: roomLimits(p.set.Bounds.Rooms)})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
+	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
 	p.callers = p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooks.Hooked(),
@@ -273,7 +276,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Publications: p.publications(), Connections: p.connections, Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks,
+		Grants: p.grants, Publications: p.publications(), Connections: p.connections,
+		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {

@@ -169,7 +169,8 @@ func withFiles(answer, made []task.Part) []task.Part {
 // callerOf returns the person, guest or portal that a task works for as an actor. The actor has no login
 // or token: only the rights of its kind and id.
 func callerOf(t task.Task) ident.Actor {
-	a := ident.Actor{Kind: ident.ActorKind(t.CallerKind), ID: t.CallerID, Name: t.CallerHandle, Addr: t.CallerID}
+	a := ident.Actor{Kind: ident.ActorKind(t.CallerKind), ID: t.CallerID, Name: t.CallerHandle, Addr: t.CallerID,
+		Through: t.Face == faceAgent}
 	switch a.Kind {
 	case ident.Guest:
 		a.Name = ""

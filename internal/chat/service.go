@@ -68,6 +68,7 @@ type Service struct {
 	Files       *Attachments
 	Preferences *Preferences
 	Contacts    *Contacts
+	Asides      *Asides
 
 	store     Store
 	directory Directory
@@ -101,7 +102,7 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 		store:       store, directory: directory, runner: runner, cfg: cfg, live: newLive(), limits: limits,
 		admissions: admissions{cfg.Admission, store, directory},
 	}
-	s.Contacts = &Contacts{s}
+	s.Contacts, s.Asides = &Contacts{s}, &Asides{s}
 	s.rooms = &roomQuota{store: store, limits: limits, most: cfg.Rooms.PerAccount}
 	return s
 }

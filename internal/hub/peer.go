@@ -51,13 +51,13 @@ func (s *Service) portalOf(a Agent) string {
 }
 
 // callableElsewhere returns an agent of another portal that the actor may call, with ID set to the local
-// id and NetworkID to the network id. Actors of other portals get a NotFound fault, because they must
-// call from their own portal.
+// id and NetworkID to the network id. People of other portals get a NotFound fault, because they must
+// call from their own portal; an agent here that acts for one may call.
 func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h ident.Handle) (Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
 		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	if s.network == nil || s.ways == nil || actor.Kind == ident.Portal || ident.CheckForm(h.Name) != nil {
+	if s.network == nil || s.ways == nil || actor.Kind == ident.Portal && !actor.Through || ident.CheckForm(h.Name) != nil {
 		return Agent{}, errNoAgent(h.String())
 	}
 	a, err := s.network.Find(ctx, h.Name, h.Portal)

@@ -91,9 +91,11 @@ type PromptConfig struct {
 	Model string `json:"model,omitempty"`
 	// Examples are exchanges that precede every conversation in the prompt.
 	Examples []Exchange `json:"examples,omitempty"`
-	// Tools are the names of at most 8 MCP agents of this portal whose tools the agent may use.
+	// Tools are at most 8: grant.Find, grant.Ask, and agents by name or handle. Of an MCP agent the tools are used,
+	// another agent is asked.
 	Tools []string `json:"tools,omitempty"`
-	// Unasked allows calls of tools that may change something without a confirmation by the person.
+	// Unasked allows calls of the tools of MCP agents, which have the owner's rights, without a confirmation by the
+	// person.
 	Unasked bool `json:"unasked,omitempty"`
 	// Temperature is 0 to 2; nil selects the model's default.
 	Temperature *float64 `json:"temperature,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/language"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/ident"
+	"agentsite/internal/grant"
 	"agentsite/internal/plaintext"
 )
 
@@ -136,10 +136,11 @@ func (p *PromptConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 			"config.examples", "keep each within %d characters", maxExchange)
 	}
 	p.Tools = plaintext.CleanList(p.Tools, true)
-	c.Field(len(p.Tools) <= maxPromptTools, "config.tools", "use at most %d agents", maxPromptTools)
+	c.Field(len(p.Tools) <= maxPromptTools, "config.tools", "use at most %d", maxPromptTools)
 	for i, name := range p.Tools {
 		p.Tools[i] = strings.TrimPrefix(name, "@")
-		c.Field(ident.CheckName(p.Tools[i]) == nil, "config.tools", "%.80q is no name of an agent here", name)
+		c.Field(isAgentName(p.Tools[i]), "config.tools",
+			"%.80q is no name of an agent; use a name, name@portal, %s or %s", name, grant.Find, grant.Ask)
 	}
 	c.Field(p.Temperature == nil || *p.Temperature >= 0 && *p.Temperature <= 2, "config.temperature", "use 0 to 2")
 	c.Field(p.MaxTokens >= 0 && p.MaxTokens <= maxTokens, "config.max_tokens", "use 0 (the portal's bound) to %d",

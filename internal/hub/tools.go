@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/grant"
 	"agentsite/internal/ident"
 )
 
-// promptTools returns the names of the MCP agents whose tools a prompt agent may use; nil for other kinds.
+// promptTools returns the names of the agents that a prompt agent may use as tools; nil for other kinds.
 func promptTools(a Agent) []string {
 	var conf PromptConfig
 	if a.Kind != Prompt || json.Unmarshal(a.Config, &conf) != nil {
@@ -18,6 +20,19 @@ func promptTools(a Agent) []string {
 	}
 	return conf.Tools
 }
+
+// isPortalTool reports whether a name means a tool of the portal, which works with the rights of whoever asks.
+func isPortalTool(name string) bool { return name == grant.Find || name == grant.Ask }
+
+// isAgentName reports whether s is the name of an agent of this portal, or a handle of another one's.
+func isAgentName(s string) bool {
+	name, portal, elsewhere := strings.Cut(s, "@")
+	return ident.CheckName(name) == nil &&
+		(!elsewhere || portal != "" && len(s) <= maxToolHandle && !strings.ContainsAny(portal, "@/ "))
+}
+
+// maxToolHandle bounds a handle among the tools, in bytes.
+const maxToolHandle = 300
 
 // toolRights checks which agents a prompt agent may use as tools.
 type toolRights struct{ agents callableAgents }
@@ -40,6 +55,9 @@ func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next 
 	had := promptTools(before)
 	owner := ident.Actor{Kind: ident.Person, ID: next.OwnerID, Name: next.OwnerName}
 	for _, name := range tools {
+		if isPortalTool(name) {
+			continue
+		}
 		ok, err := t.canCall(ctx, actor, name)
 		if err != nil {
 			return err
@@ -81,7 +99,10 @@ func (t toolRights) givenTools(ctx context.Context, former ident.Actor,
 	tools := promptTools(a)
 	kept := make([]string, 0, len(tools))
 	for _, name := range tools {
-		ok, err := t.canCall(ctx, former, name)
+		ok, err := isPortalTool(name), error(nil)
+		if !ok {
+			ok, err = t.canCall(ctx, former, name)
+		}
 		if err != nil {
 			return nil, false, err
 		}

@@ -63,6 +63,8 @@ type Actor struct {
 	// Narrowed is true if the actor used a token with scopes. Then only Scopes are allowed.
 	Narrowed bool
 	Scopes   []Scope
+	// Through is true for the person behind an agent that acts for them, by a permission that they gave.
+	Through bool
 	// Addr is the client's address without port, under which requests are counted and limited. It is not
 	// an identity. An IPv6 address is cut to its /64.
 	Addr string

@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
@@ -35,15 +36,16 @@ type Pages struct {
 	sessions *request.Sessions
 	searches *search.Searches
 	storage  api.Storage
+	grants   *grant.Service
 	site     *pages.Site
 }
 
 // New returns the pages about accounts. Their routes are declared by Routes.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
-	searches *search.Searches, storage api.Storage, site *pages.Site) *Pages {
+	searches *search.Searches, storage api.Storage, grants *grant.Service, site *pages.Site) *Pages {
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
-		storage: storage, site: site}
+		storage: storage, grants: grants, site: site}
 }
 
 // done maps ?done= to the confirmation that the page shows after a form.
@@ -295,6 +297,9 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/account/domains/remove", d.site.Page(d.removeDomain))
 	r.Post("/account/tokens", d.site.Page(d.createToken))
 	r.Post("/account/tokens/{id}/revoke", d.site.Page(d.revokeToken))
+	r.Get("/account/grants", d.site.Page(d.listGrants))
+	r.Post("/account/grants", d.site.Page(d.addGrant))
+	r.Post("/account/grants/{id}/delete", d.site.Page(d.deleteGrant))
 	r.Get("/account/webhooks", d.site.Page(d.webhooks))
 	r.Post("/account/webhooks", d.site.Page(d.addWebhook))
 	r.Post("/account/webhooks/{id}/test", d.site.Page(d.testWebhook))

@@ -14,6 +14,7 @@ import (
 	"agentsite/handlers/respond"
 	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -84,10 +85,25 @@ func (d *Form) offerTools(v *templates.AgentFormView, mine []hub.Agent, chosen [
 	return chosen
 }
 
+// offerPortalTools adds find and ask to the choices, and returns the chosen names without them.
+func offerPortalTools(v *templates.AgentFormView, chosen []string) []string {
+	for _, o := range []templates.Option{
+		{Value: grant.Find, Label: "Find agents", Hint: "It may search for agents, here and on other portals."},
+		{Value: grant.Ask, Label: "Ask other agents",
+			Hint: "It may give them work, once the person it talks to allows it."},
+	} {
+		o.Selected = slices.Contains(chosen, o.Value)
+		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == o.Value })
+		v.ToolAgents = append(v.ToolAgents, o)
+	}
+	return chosen
+}
+
 // offer fills in the choices of the form that depend on the actor: the actor's MCP agents, whose tools
 // the new agent may use, and the actor's verified domains.
 func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
 	chosen := request.SplitValues([]string{v.OtherTools})
+	chosen = offerPortalTools(v, chosen)
 	if slices.Contains(d.hub.Kinds(), hub.Prompt) && slices.Contains(d.hub.Kinds(), hub.MCP) {
 		for next, first := "", true; first || next != ""; first = false {
 			var mine []hub.Agent

@@ -114,7 +114,7 @@ func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.A
 // link's secret opens.
 func (d *Lists) sharedMessage(secret string, m chat.Message, who message.Speakers) templates.MessageView {
 	v := d.messages.MessageView(m, who)
-	v.ChatID, v.TaskID, v.FormHref, v.YesNo, v.Reactions = "", "", "", false, nil
+	v.ChatID, v.TaskID, v.FormHref, v.YesNo, v.Standing, v.Reactions = "", "", "", false, nil, nil
 	for i, f := range v.Files {
 		if f.Preview != "" {
 			v.Files[i].Preview = api.SharedFile(secret, f.Preview)

@@ -73,7 +73,7 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 	}
 	v.Mark = Mark(m)
 	if m.Kind == chat.Event && v.Mark == "" {
-		v.Event = d.eventText(m, who)
+		v.Event, v.AsideID = d.eventText(m, who), m.AsideOf()
 		return v
 	}
 	v.Sender = who(m.Sender)
@@ -114,6 +114,9 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 		d.Part(&v.Body, &v.Data, &v.Files, p)
 	}
 	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
+	if v.YesNo {
+		v.Standing = standingAnswers(task.PlainText(m.Parts))
+	}
 	if v.YesNo || v.FormHref != "" {
 		v.Reason = "" // the question itself states the reason
 	}
@@ -122,6 +125,17 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 
 // yesAsked is the lower-case phrase by which an agent asks for a yes or no; the page then shows buttons.
 const yesAsked = "answer yes"
+
+// standingAnswers returns the answers for all later calls that a question of a prompt agent names in quotes.
+func standingAnswers(text string) (out []string) {
+	text = strings.ToLower(text)
+	for _, a := range []string{"Always here", "Always", "Never"} {
+		if strings.Contains(text, "“"+strings.ToLower(a)+"”") {
+			out = append(out, a)
+		}
+	}
+	return out
+}
 
 func (d *Renderer) eventText(m chat.Message, who Speakers) string {
 	text := strings.TrimSpace(task.PlainText(m.Parts))

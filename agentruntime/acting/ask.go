@@ -1,0 +1,207 @@
+package acting
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/agentruntime/prompt"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/grant"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+const (
+	// askTime bounds one question. The budget of the work may end it earlier.
+	askTime = 15 * time.Minute
+	// stopTime bounds the stop of a question after the asking agent was stopped.
+	stopTime = 10 * time.Second
+	maxFound = 10
+)
+
+// callerOf returns the person behind a call as an actor. The actor has no login or token: only the rights of its kind
+// and id, and those of a person if it is an operator.
+func callerOf(call task.Call) ident.Actor {
+	a := ident.Actor{Kind: ident.ActorKind(call.Caller.Kind), ID: call.Caller.ID, Name: call.Caller.Handle,
+		Addr: call.Caller.ID, Through: true}
+	switch a.Kind {
+	case ident.Operator:
+		a.Kind = ident.Person
+	case ident.Guest:
+		a.Name = ""
+	}
+	return a
+}
+
+// asking is the tool with which an agent asks another one.
+type asking struct {
+	tools *Tools
+	call  task.Call
+	// agent is the only agent that the tool asks, "" for the one that the arguments name.
+	agent string
+}
+
+func (t *Tools) askTool(call task.Call) prompt.Tool {
+	return prompt.Tool{Agent: "portal", Name: grant.Ask, Title: "ask",
+		Description: "Asks another agent, of this portal or another one, and returns its answer. Give the handle as " +
+			"find returns it. Write all that the agent needs into the text: it does not see this conversation.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"agent":{"type":"string","description":"handle of the agent"},` +
+			`"text":{"type":"string","description":"the question or task"}},"required":["agent","text"]}`),
+		Repeatable: true, Time: askTime, Caller: asking{t, call, ""}}
+}
+
+// askOne returns the tool that asks one agent.
+func (t *Tools) askOne(call task.Call, a hub.Agent) prompt.Tool {
+	about := a.Description
+	for _, s := range a.Skills {
+		about += " " + s.Name + "."
+	}
+	return prompt.Tool{Agent: a.Handle(), Name: grant.Ask,
+		Description: "Asks this agent and returns its answer. It does not see this conversation. About it: " + about,
+		Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string",` +
+			`"description":"the question or task, with all that the agent needs"}},"required":["text"]}`),
+		Repeatable: true, Time: askTime, Caller: asking{t, call, a.Handle()}}
+}
+
+type askArgs struct {
+	Agent string `json:"agent"`
+	Text  string `json:"text"`
+}
+
+func (a asking) read(c prompt.Invocation) (args askArgs, err error) {
+	if err := json.Unmarshal(c.Args, &args); err != nil {
+		return args, fault.New(fault.Invalid, "Give the agent and the text as JSON strings.")
+	}
+	if a.agent != "" {
+		args.Agent = a.agent
+	}
+	args.Agent = strings.TrimPrefix(strings.TrimSpace(args.Agent), "@")
+	if args.Agent == "" || strings.TrimSpace(args.Text) == "" {
+		return args, fault.New(fault.Invalid, "Name the agent and write the text.")
+	}
+	return args, nil
+}
+
+// target returns the agent that a call asks, as far as the person behind it may call it.
+func (a asking) target(ctx context.Context, c prompt.Invocation) (hub.Agent, error) {
+	args, err := a.read(c)
+	if err != nil {
+		return hub.Agent{}, err
+	}
+	return a.tools.directory.Callable(ctx, callerOf(a.call), args.Agent)
+}
+
+// CallTool implements prompt.ToolCaller: it asks the agent and waits for the answer. If ctx ends, the question is
+// stopped, except when the portal stops: then the same call after the start waits for the same answer.
+func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string, isError bool, err error) {
+	args, err := a.read(c)
+	if err != nil {
+		return "", false, err
+	}
+	asked, err := a.tools.chats.AskAside(ctx, chat.Aside{TaskID: a.call.TaskID, Agent: args.Agent, Text: args.Text,
+		CallID: callID(c.ID), Earlier: c.Earlier})
+	if err != nil {
+		return "", false, err
+	}
+	actor := callerOf(a.call)
+	t, m, err := a.tools.chats.AwaitTask(ctx, actor, asked.Task)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
+			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+			defer cancel()
+			// The reason of the end is returned; a question that cannot be stopped ends by its own budget.
+			_ = a.tools.chats.StopTask(stopping, actor, asked.Task.ID, "Stopped with the agent that asked.")
+		}
+		return "", false, err
+	}
+	text = task.PlainText(m.Parts)
+	switch t.State {
+	case task.Completed:
+		return text, false, nil
+	case task.InputRequired, task.AuthRequired:
+		return "It needs an answer first. Ask it again with the answer, or tell the person:\n" + text, false, nil
+	}
+	return fmt.Sprintf("It ended without a result (%s): %s", t.State, text), true, nil
+}
+
+// callID returns the id of a call in a bounded form, because the model chose it.
+func callID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
+}
+
+// finding is the tool with which an agent searches for other agents.
+type finding struct {
+	tools *Tools
+	call  task.Call
+}
+
+func (t *Tools) findTool(call task.Call) prompt.Tool {
+	return prompt.Tool{Agent: "portal", Name: grant.Find, Title: "find",
+		Description: "Searches for agents on this portal and others by what they can do, and returns their handles.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"query":{"type":"string","description":"words of the work"},"tag":{"type":"string"},` +
+			`"skill":{"type":"string"},"portal":{"type":"string","description":"host of a portal"}},` +
+			`"required":["query"]}`),
+		ReadOnly: true, Caller: finding{t, call}}
+}
+
+// foundAgent is one result of find.
+type foundAgent struct {
+	Agent       string   `json:"agent"`
+	Title       string   `json:"title,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Skills      []string `json:"skills,omitempty"`
+	Liveness    string   `json:"liveness"`
+}
+
+// CallTool implements prompt.ToolCaller. Only public agents are found, because agent and person may both see them.
+func (f finding) CallTool(ctx context.Context, c prompt.Invocation) (text string, isError bool, err error) {
+	var args struct{ Query, Tag, Skill, Portal string }
+	if err := json.Unmarshal(c.Args, &args); err != nil {
+		return "", false, fault.New(fault.Invalid, "Give the query as a JSON string.")
+	}
+	q := hub.Query{Text: args.Query, Limit: maxFound, Bare: true, Wide: true}
+	for value, list := range map[string]*[]string{args.Tag: &q.Tags, args.Skill: &q.Skills, args.Portal: &q.Portals} {
+		if value != "" {
+			*list = []string{value}
+		}
+	}
+	page, err := f.tools.directory.Search(ctx, callerOf(f.call), q)
+	if err != nil {
+		return "", false, err
+	}
+	out := []foundAgent{}
+	for _, r := range page.Results {
+		if r.Agent.ID == f.call.Agent.ID {
+			continue
+		}
+		a := foundAgent{Agent: r.Agent.Handle(), Title: r.Agent.Title, Description: clip(r.Agent.Description, 300),
+			Liveness: string(r.Agent.Liveness.State)}
+		for _, s := range r.Agent.Skills[:min(len(r.Agent.Skills), 8)] {
+			a.Skills = append(a.Skills, clip(s.Name, 80))
+		}
+		out = append(out, a)
+	}
+	if len(out) == 0 {
+		return "No agent fits. Try other words.", false, nil
+	}
+	b, err := json.Marshal(out)
+	return string(b), false, err
+}
+
+func clip(s string, runes int) string {
+	if r := []rune(s); len(r) > runes {
+		return string(r[:runes]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,139 @@
+// Package grant keeps the decisions of people about the tools that agents use for them: which agent may use which tool,
+// or ask which other agent, without asking the person each time. A decision is made from the person's grants alone by
+// a pure function; the person is asked about a call that no grant covers.
+package grant
+
+import (
+	"slices"
+	"time"
+)
+
+// The tools that the portal itself offers to agents. Other tools are named by their MCP server.
+const (
+	Find = "find" // searches for agents
+	Ask  = "ask"  // asks another agent
+)
+
+// AnyPublic as the Target of a grant for Ask covers every public agent.
+const AnyPublic = "public"
+
+// MaxGrants is the number of grants that one person can have. It bounds the rows of an account; no person meets it by
+// hand.
+const MaxGrants = 1000
+
+// Person is an account, or a person of another portal.
+type Person struct{ Kind, ID string }
+
+// Binding are the facts about an agent for which a grant was given. The grant lapses when one of them changes.
+type Binding struct {
+	// Owner is the name of the owner's account. A name is never given to another account.
+	Owner string
+	// Origin is the scheme and host of the agent's endpoint, "" for an agent without one.
+	Origin string
+	// Needs are the tools that the owner declares, in the order of their names.
+	Needs string
+}
+
+// Grant is one decision of a person about an agent.
+type Grant struct {
+	ID     string
+	Person Person
+	// AgentID is the agent that uses the tool, Agent its handle.
+	AgentID, Agent string
+	// Tool is Find, Ask, or a tool of an MCP server. Target is the handle of the agent that has the tool or is asked,
+	// AnyPublic, or "" for Find.
+	Tool, Target string
+	// ConversationID restricts the grant to one conversation, "" to none.
+	ConversationID string
+	// Allow is false for a decision that the agent must never use the tool.
+	Allow bool
+	// Calls is the number of calls that the grant allows, 0 for any; Used are those that were made.
+	Calls, Used int
+	// Until is the time at which the grant ends, zero for never.
+	Until     time.Time
+	Binds     Binding
+	CreatedAt time.Time
+}
+
+// Use is a call of a tool that needs a decision.
+type Use struct {
+	Person         Person
+	AgentID, Agent string
+	Tool, Target   string
+	// Public is true if all people may ask the target.
+	Public         bool
+	ConversationID string
+	// Binds are the present facts about the agent.
+	Binds Binding
+}
+
+// Decision is the result for a use.
+type Decision int
+
+// Undecided means that the person has to be asked.
+const (
+	Undecided Decision = iota
+	Allowed
+	Denied
+)
+
+// Decide returns the decision for a use at a time, and the grant that it follows from. A grant that denies wins over
+// those that allow, and one for a single conversation is used before one for all.
+func Decide(list []Grant, u Use, now time.Time) (Decision, Grant) {
+	var best *Grant
+	for i, g := range list {
+		if !g.covers(u) || g.Ended(now) {
+			continue
+		}
+		if !g.Allow {
+			return Denied, g
+		}
+		// A denial stays in force when the agent changes, a permission does not.
+		if g.Binds != u.Binds || best != nil && (best.ConversationID != "" || g.ConversationID == "") {
+			continue
+		}
+		best = &list[i]
+	}
+	if best == nil {
+		return Undecided, Grant{}
+	}
+	return Allowed, *best
+}
+
+// covers reports whether the grant is about the use, whatever its limits.
+func (g Grant) covers(u Use) bool {
+	return g.Person == u.Person && g.AgentID == u.AgentID && g.Tool == u.Tool &&
+		(g.Target == u.Target || g.Tool == Ask && g.Target == AnyPublic && (u.Public || !g.Allow)) &&
+		(g.ConversationID == "" || g.ConversationID == u.ConversationID)
+}
+
+// Ended reports whether the grant has expired or allows no more calls.
+func (g Grant) Ended(now time.Time) bool {
+	return !g.Until.IsZero() && !now.Before(g.Until) || g.Calls > 0 && g.Used >= g.Calls
+}
+
+// Lapsed returns the reason why a grant does not count for an agent of these facts, "" if it counts.
+func (g Grant) Lapsed(now Binding) string {
+	switch {
+	case !g.Allow || g.Binds == now:
+		return ""
+	case g.Binds.Owner != now.Owner:
+		return "The agent has another owner now."
+	case g.Binds.Origin != now.Origin:
+		return "The agent runs at another address now."
+	}
+	return "The agent uses other tools now."
+}
+
+// NeedsOf returns the Needs of an agent that declares tools.
+func NeedsOf(tools []string) string {
+	list := slices.Sorted(slices.Values(tools))
+	out := ""
+	for i, t := range slices.Compact(list) {
+		if i > 0 {
+			out += " "
+		}
+		out += t
+	}
+	return out
+}
