@@ -46,7 +46,7 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 	shown, language := b.String(), "json"
 	var asked struct{ Text string }
 	if t.Name == grant.Ask && t.Repeatable && json.Unmarshal(args, &asked) == nil {
-		shown, language = asked.Text, "text"
+		shown, language = asked.Text, ""
 	}
 	shown = escapeInvisible(shown)
 	fence := "```"
