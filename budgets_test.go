@@ -44,7 +44,7 @@ var shares = map[string]float64{
 // that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4580,
+		"handlers/api":        4700,
 		"internal/chat":       7360,
 		"internal/federation": 4827,
 		"internal/hub":        5750,

@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
 	"internal/weborigin", "internal/strictjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -80,7 +80,9 @@ var may = map[string][]string{
 	"internal/task":   leaves,
 	"internal/chat":   with(leaves, "internal/task"),
 	// A grant is about an agent's id and facts, whatever the directory knows of it.
-	"internal/grant":  leaves,
+	"internal/grant": leaves,
+	// usage counts calls by ids and names, whatever the directory knows of agents.
+	"internal/usage":  leaves,
 	"internal/openai": leaves,
 	// linkwire defines the messages between the link protocol's handler, its driver and the command
 	// line.
@@ -115,6 +117,7 @@ var may = map[string][]string{
 	"store/accounts":      {"internal/account", "internal/clock", "internal/fault", "internal/ident"},
 	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
 	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
+	"store/usages":        {"internal/usage"},
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
 	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/task", "internal/wordsplit"},
@@ -140,7 +143,7 @@ var may = map[string][]string{
 	"handlers/files":         with(leaves, "internal/chat"),
 	"handlers/live":          with(leaves, "internal/account", "internal/chat"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
-	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/notify", "templates"),
+	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/notify", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/hub", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),

@@ -34,6 +34,7 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
+	"agentsite/internal/usage"
 )
 
 // Config describes the portal, and holds the services of its handlers besides those that New takes.
@@ -50,6 +51,7 @@ type Config struct {
 	Started    time.Time
 	Hooks      *notify.Service
 	Grants     *grant.Service
+	Usage      *usage.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -107,15 +109,17 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
-			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants, Log: cfg.Log}, cfg.Publications),
+			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants, Usage: cfg.Usage,
+			Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
 			Profile: agentPages.Profile, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Site: site}, cfg.Examiner),
-		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db, cfg.Grants, site),
-		manual:  manual.New(portal, accounts, directory, site, renderer),
+		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
+			cfg.Grants, cfg.Usage, site),
+		manual: manual.New(portal, accounts, directory, site, renderer),
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"agentsite/store/space"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
+	"agentsite/store/usages"
 )
 
 // FileName is the name of the database file in the data folder.
@@ -49,6 +50,7 @@ type DB struct {
 	Tasks    *tasks.Tasks
 	Hooks    *hooks.Hooks
 	Grants   *grants.Grants
+	Usages   *usages.Usages
 	Peers    *Peers
 	Words    *chats.Words
 	Quotas   *quotas.Quotas
@@ -199,7 +201,8 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Grants: grants.New(f), Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
+		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f),
+		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}
 }

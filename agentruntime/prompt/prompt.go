@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/liveness"
 	"agentsite/internal/task"
+	"agentsite/internal/usage"
 )
 
 var (
@@ -41,6 +42,8 @@ type Config struct {
 	Grants Grants
 	// Budget is asked before each question to the portal's own model; nil means no bound.
 	Budget Budget
+	// Meter counts each answer of a model; nil means that none is counted.
+	Meter usage.Meter
 	// Log defaults to a logger that discards.
 	Log *slog.Logger
 	// HistoryBytes bounds the earlier messages that are sent; default 24 KiB.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +26,6 @@ const (
 	maxAsked     = 128 << 10 // bytes of arguments in all
 	maxAside     = 16 << 10  // bytes of text that the model wrote before its calls and that is sent back with them
 	maxToolNames = 8
-	// pictureTokens is the estimated cost of a picture, similar to that of providers.
-	pictureTokens = 1500
 )
 
 // run is one call of an agent.
@@ -444,7 +441,7 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	if err != nil {
 		return model.Reply{}, err
 	}
-	in := len(body)/3 + len(r.pictures)*pictureTokens
+	in := model.EstimateInput(len(body), len(r.pictures))
 	req.Messages[last].Pictures = r.pictures
 	settle := func(int) {}
 	if r.ask.portal && r.d.cfg.Budget != nil {
@@ -468,7 +465,9 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 		r.pictures, req.Messages[last].Pictures = nil, nil
 		reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	}
-	settle(tokensUsed(ctx, reply, err, in))
+	used := reply.Used(ctx, err, in)
+	settle(used.Total())
+	model.Count(ctx, r.d.cfg.Meter, r.call, r.ask.name, r.ask.portal, used)
 	if ctx.Err() != nil {
 		return reply, context.Cause(ctx)
 	}
@@ -483,23 +482,4 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 		r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 	}
 	return reply, nil
-}
-
-// tokensUsed returns the cost of a question: the number given by the server, or else an estimate by
-// size. A question that was refused or did not arrive costs nothing; one that was stopped does.
-func tokensUsed(ctx context.Context, reply model.Reply, err error, in int) int {
-	u := reply.Usage
-	if n := max(u.TotalTokens, u.PromptTokens+u.CompletionTokens); n > 0 {
-		return n
-	}
-	worked := err == nil || ctx.Err() != nil || reply.Text != "" || errors.Is(err, model.ErrInterrupted) ||
-		errors.Is(err, model.ErrTooLong) || errors.Is(err, model.ErrCalls)
-	if !worked {
-		return 0
-	}
-	out := len(reply.Text)
-	for _, c := range reply.Calls {
-		out += len(c.Function.Name) + len(c.Function.Arguments)
-	}
-	return in + (out+2)/3
 }

@@ -60,6 +60,14 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		req.Messages[last].Pictures = nil
 		reply, err = client.Chat(ctx, req, out.Text)
 	}
+	if d.cfg.Meter != nil {
+		body, merr := json.Marshal(req) // only for an estimate
+		if merr != nil {
+			return task.Result{}, merr
+		}
+		in := model.EstimateInput(len(body), len(pictures))
+		model.Count(ctx, d.cfg.Meter, call, cfg.Model, false, reply.Used(ctx, err, in))
+	}
 	if ctx.Err() != nil {
 		return task.Result{}, context.Cause(ctx)
 	}

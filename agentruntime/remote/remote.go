@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/liveness"
 	"agentsite/internal/task"
+	"agentsite/internal/usage"
 )
 
 // maxText is the maximum text of one answer in bytes. A longer answer fails the task with the text
@@ -43,6 +44,8 @@ type Config struct {
 	// Lost is how many polls in a row may fail before a running task of the remote side is given up, by
 	// default 5.
 	Lost int
+	// Meter counts each answer of a model; nil means that none is counted.
+	Meter usage.Meter
 	// Portal is the host of this portal, for agents in conversations with several members.
 	Portal string
 }

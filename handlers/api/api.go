@@ -28,6 +28,7 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/quota"
 	"agentsite/internal/task"
+	"agentsite/internal/usage"
 )
 
 // API is the HTTP API of a portal. Create it with New.
@@ -60,6 +61,7 @@ type Config struct {
 	Files      *files.Files
 	Storage    Storage
 	Grants     *grant.Service
+	Usage      *usage.Service
 	Log        *slog.Logger
 }
 
@@ -79,7 +81,7 @@ func New(cfg Config, publications Publications) *API {
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
 			sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
 		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks,
-			storage: cfg.Storage, grants: cfg.Grants},
+			storage: cfg.Storage, grants: cfg.Grants, usage: cfg.Usage},
 	}
 }
 
@@ -130,6 +132,7 @@ func (d *API) Routes(r chi.Router) {
 	r.Post("/tasks/{id}/cancel", d.sessions.API(d.chats.apiCancelTask))
 	r.Post("/tasks/{id}/input", d.sessions.API(d.chats.apiTaskInput))
 
+	r.Get("/usage", d.sessions.Listing(d.account.apiUsage))
 	r.Get("/grants", d.sessions.API(d.account.apiGrants))
 	r.Put("/grants/{id}", d.sessions.API(d.account.apiPutGrant))
 	r.Delete("/grants/{id}", d.sessions.API(d.account.apiDeleteGrant))

@@ -37,7 +37,7 @@ var answerTypes = map[string]any{
 	"DayOfCalls": dayJSON{}, "Decision": decisionJSON{}, "Delivery": deliveryJSON{}, "Disclosure": disclosureJSON{},
 	"Domain": domainJSON{}, "Domains": domainsJSON{}, "Error": respond.ErrorBody{}, "Export": federation.Export{},
 	"File": fileJSON{}, "FoundMessage": foundJSON{}, "GossipStanding": federation.GossipStanding{},
-	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
+	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "UsageSum": usageSumJSON{}, "UsageCost": usageCostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
 	"Member": memberJSON{}, "Message": MessageJSON{}, "NetworkLink": networkLinkJSON{}, "NetworkMap": networkMapJSON{},
 	"NetworkPeer": networkPeerJSON{}, "NewPeer": addedPeerJSON{}, "NewWebhook": madeWebhookJSON{},
 	"Notice": noticeJSON{}, "Offer": offerJSON{}, "OwnSettings": mineJSON{}, "Owners": ownersJSON{},

@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"agentsite/internal/openai"
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/usage"
 )
 
 // TestGrants lets a prompt agent find an agent that does sums and ask it: after a question, without one after
@@ -23,16 +26,24 @@ func TestGrants(t *testing.T) {
 			brain := agenttest.NewOpenAIServer(t)
 			brain.Script(func(_ int, req openai.ChatRequest) agenttest.Turn {
 				last := req.Messages[len(req.Messages)-1]
+				turn := agenttest.Turn{Usage: &openai.Usage{PromptTokens: 100, CompletionTokens: 20, TotalTokens: 120}}
 				switch text := string(last.Content); {
 				case last.Role != openai.ToolRole:
-					return agenttest.Turn{Calls: []openai.ToolCall{agenttest.Want("f", "find", `{"query":"arithmetic sums"}`)}}
+					turn.Calls = []openai.ToolCall{agenttest.Want("f", "find", `{"query":"arithmetic sums"}`)}
 				case strings.Contains(text, `"agent":"calc"`):
-					return agenttest.Turn{Calls: []openai.ToolCall{agenttest.Want("a", "ask", `{"agent":"calc","text":"6*7"}`)}}
+					turn.Calls = []openai.ToolCall{agenttest.Want("a", "ask", `{"agent":"calc","text":"6*7"}`)}
 				default:
-					return agenttest.Turn{Text: "I have it from calc: " + text}
+					turn.Text = "I have it from calc: " + text
 				}
+				return turn
 			})
-			p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = brain.Base(agenttest.Scripted), "house" })
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, usage.PricesFile), []byte(`{"currency":"EUR","models":{"house":{"input":250,"output":1000}}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := apptest.Start(t, func(c *app.Config) {
+				c.Data, c.LLMURL, c.LLMModel = dir, brain.Base(agenttest.Scripted), "house"
+			})
 			ada := p.User(t, "ada")
 			config, err := json.Marshal(map[string]any{"instructions": "Find somebody for the work.", "tools": []string{"find", "ask"}})
 			if err != nil {
@@ -85,6 +96,20 @@ func TestGrants(t *testing.T) {
 			b.answered("does not allow")
 			b.open("/account/grants")
 			b.says("may never ask calc")
+			if s.width == desk.width {
+				b.look("grants")
+			}
+			// Twelve answers of the model, each of which reported 120 tokens.
+			b.open("/account/usage?of=agents")
+			b.says("12 calls")
+			b.says("1,440 tokens")
+			b.says("0.54 EUR")
+			b.until("a bar for today", `document.querySelectorAll("svg.bars rect.bar").length === 1`)
+			if s.width == desk.width {
+				b.look("usage")
+			}
+			b.open("/account/usage?of=agents&by=person")
+			b.says("person")
 			b.clean("grants")
 		})
 	}

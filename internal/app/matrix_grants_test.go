@@ -19,6 +19,8 @@ func grantCells() map[string]cell {
 		return object{id: id}
 	}
 	return map[string]cell{
+		"GET /api/v1/usage":          {},
+		"GET /account/usage":         {},
 		"GET /api/v1/grants":         {},
 		"PUT /api/v1/grants/{id}":    {object: granted, body: body},
 		"DELETE /api/v1/grants/{id}": {object: granted},

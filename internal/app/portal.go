@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -45,6 +46,7 @@ import (
 	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
+	"agentsite/internal/usage"
 	"agentsite/peering"
 	"agentsite/store"
 	"agentsite/store/replica"
@@ -113,6 +115,7 @@ type services struct {
 	drivers  *drivers
 	notifier *notifier
 	grants   *grant.Service
+	usage    *usage.Service
 }
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
@@ -241,6 +244,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	queue := agentruntime.NewQueue(workLimits(p.set.Bounds.Work))
 	p.queue = queue
+	prices := usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
+	p.usage = usage.NewService(p.db.Usages, prices, p.log)
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
 	p.openDirectory(keys, rt, byKind, words, queue)
@@ -277,7 +282,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks,
-		Grants: p.grants, Publications: p.publications(), Connections: p.connections,
+		Grants: p.grants, Usage: p.usage, Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)

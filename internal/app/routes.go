@@ -32,7 +32,7 @@ func (p *Portal) newRouter() http.Handler {
 		Directory: p.hub, Callers: p.callers, Name: p.name, URL: p.URL(), Host: p.url.Host,
 		Publisher: ard.Domain(p.url.Hostname()),
 		Version:   Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open,
-		Usage: &usage{p: p}, Log: p.log})
+		Usage: &portalCounts{p: p}, Log: p.log})
 	servers := registry.New(registry.Config{Directory: p.newServers(), Callers: p.callers, Sealer: p.keys,
 		Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
 		Addresses: addressPolicy{p.egress}, Open: p.accounts.Policy() == account.Open,

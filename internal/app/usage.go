@@ -11,8 +11,8 @@ import (
 // usageFor is how long usage counts are cached: counting scans all conversations, and the endpoint is public.
 const usageFor = 5 * time.Minute
 
-// usage implements ard.UsageCounter with a cache of usageFor.
-type usage struct {
+// portalCounts implements ard.UsageCounter with a cache of usageFor.
+type portalCounts struct {
 	p *Portal
 
 	mu   sync.Mutex // held while counting, so that concurrent callers wait for one count
@@ -22,7 +22,7 @@ type usage struct {
 
 // CountUsage implements ard.UsageCounter. Only the number of other portals is current; the rest may be
 // usageFor old.
-func (u *usage) CountUsage(ctx context.Context) (ard.Usage, error) {
+func (u *portalCounts) CountUsage(ctx context.Context) (ard.Usage, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.at.IsZero() || time.Since(u.at) >= usageFor {

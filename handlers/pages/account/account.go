@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
+	"agentsite/internal/usage"
 	"agentsite/templates"
 )
 
@@ -37,15 +38,17 @@ type Pages struct {
 	searches *search.Searches
 	storage  api.Storage
 	grants   *grant.Service
+	usage    *usage.Service
 	site     *pages.Site
 }
 
 // New returns the pages about accounts. Their routes are declared by Routes.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
-	searches *search.Searches, storage api.Storage, grants *grant.Service, site *pages.Site) *Pages {
+	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service,
+	site *pages.Site) *Pages {
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
-		storage: storage, grants: grants, site: site}
+		storage: storage, grants: grants, usage: used, site: site}
 }
 
 // done maps ?done= to the confirmation that the page shows after a form.
@@ -297,6 +300,7 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/account/domains/remove", d.site.Page(d.removeDomain))
 	r.Post("/account/tokens", d.site.Page(d.createToken))
 	r.Post("/account/tokens/{id}/revoke", d.site.Page(d.revokeToken))
+	r.Get("/account/usage", d.site.Page(d.showUsage))
 	r.Get("/account/grants", d.site.Page(d.listGrants))
 	r.Post("/account/grants", d.site.Page(d.addGrant))
 	r.Post("/account/grants/{id}/delete", d.site.Page(d.deleteGrant))

@@ -1,0 +1,60 @@
+package model
+
+import (
+	"context"
+	"errors"
+
+	"agentsite/internal/task"
+	"agentsite/internal/usage"
+)
+
+// Used are the tokens of one question to a model and its answer.
+type Used struct {
+	Input, Output int
+	// Estimated is true if the server reported none, so that they are computed from the size of the texts.
+	Estimated bool
+}
+
+// Total returns the number of all tokens.
+func (u Used) Total() int { return u.Input + u.Output }
+
+// Used returns the tokens of a reply as the server reported them, or else an estimate with in for those of the
+// question. A question that was refused or did not arrive costs nothing; one that was stopped does.
+func (r Reply) Used(ctx context.Context, err error, in int) Used {
+	u := r.Usage
+	if n := max(u.TotalTokens, u.PromptTokens+u.CompletionTokens); n > 0 {
+		input := min(max(u.PromptTokens, 0), n)
+		return Used{Input: input, Output: n - input}
+	}
+	worked := err == nil || ctx.Err() != nil || r.Text != "" || errors.Is(err, ErrInterrupted) ||
+		errors.Is(err, ErrTooLong) || errors.Is(err, ErrCalls)
+	if !worked {
+		return Used{}
+	}
+	out := len(r.Text)
+	for _, c := range r.Calls {
+		out += len(c.Function.Name) + len(c.Function.Arguments)
+	}
+	return Used{Input: in, Output: (out + 2) / 3, Estimated: true}
+}
+
+// EstimateInput returns the number of tokens of a question of that size in bytes with pictures.
+func EstimateInput(bytes, pictures int) int { return bytes/3 + pictures*pictureTokens }
+
+// pictureTokens is the estimated cost of a picture, similar to that of providers.
+const pictureTokens = 1500
+
+// Count counts the tokens of an answer to a call. portal is true for the portal's own model. It does nothing without a
+// meter or tokens.
+func Count(ctx context.Context, m usage.Meter, call task.Call, name string, portal bool, u Used) {
+	if m == nil || u.Total() == 0 {
+		return
+	}
+	c := usage.Call{AgentID: call.Agent.ID, CallerKind: call.Caller.Kind, Model: name, Portal: portal,
+		Purpose: usage.Work, Input: int64(u.Input), Output: int64(u.Output), Estimated: u.Estimated}
+	switch call.Caller.Kind {
+	case "operator", "person":
+		c.CallerKind, c.CallerID = "person", call.Caller.ID
+	}
+	m.Count(ctx, c)
+}

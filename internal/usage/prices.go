@@ -1,0 +1,126 @@
+package usage
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"time"
+)
+
+// PricesFile is the name of the file in the data folder with the prices of models, which the operator writes:
+//
+//	{"currency": "USD", "models": {"small-1": {"input": 0.15, "output": 0.6}}}
+//
+// Prices are for a million tokens. A model without a price costs nothing.
+const PricesFile = "prices.json"
+
+const (
+	// pricesFor is how long prices are used before the file is looked at again.
+	pricesFor = 10 * time.Second
+	// maxPrice bounds the price of a million tokens, and maxTokens the tokens of a call, so that a cost fits.
+	maxPrice  = 1e5
+	maxTokens = 1e7
+	// unit is the precision of prices: millionths.
+	unit = 1_000_000
+	// maxPrices bounds the file in bytes.
+	maxPrices = 1 << 20
+)
+
+// Prices are the prices of models in a file. They are safe for concurrent use.
+type Prices struct {
+	path string
+	log  *slog.Logger
+	now  func() time.Time
+
+	mu      sync.Mutex // guards the fields below
+	checked time.Time
+	changed time.Time // modification of the file that was read last
+	list    priceList
+}
+
+type priceList struct {
+	Currency string           `json:"currency"`
+	Models   map[string]price `json:"models"`
+}
+
+// price is the price of a million tokens.
+type price struct {
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+}
+
+// NewPrices returns the prices in a file, which need not exist.
+func NewPrices(path string, now func() time.Time, log *slog.Logger) *Prices {
+	return &Prices{path: path, now: now, log: log}
+}
+
+// Cost returns the price of tokens in millionths of the currency, 0 for a model without a price.
+func (p *Prices) Cost(model string, input, output int64) int64 {
+	m := p.current().Models[model]
+	// A millionth of the currency for a token is the currency for a million of them.
+	sum := min(input, maxTokens)*toUnits(m.Input) + min(output, maxTokens)*toUnits(m.Output)
+	return (sum + unit/2) / unit
+}
+
+// toUnits returns a price in units, so that sums do not depend on the rounding of fractions.
+func toUnits(price float64) int64 { return int64(math.Round(price * unit)) }
+
+// Currency returns the name of the currency, "" for none.
+func (p *Prices) Currency() string { return p.current().Currency }
+
+// current returns the prices, and reads the file again if it was changed. A file that cannot be used is logged, and the
+// prices from before are kept.
+func (p *Prices) current() priceList {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if !p.checked.IsZero() && now.Sub(p.checked) < pricesFor {
+		return p.list
+	}
+	p.checked = now
+	st, err := os.Stat(p.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.list, p.changed = priceList{}, time.Time{}
+		return p.list
+	case err == nil && st.ModTime().Equal(p.changed):
+		return p.list
+	}
+	var list priceList
+	if err == nil {
+		p.changed = st.ModTime()
+		list, err = readPrices(p.path, st.Size())
+	}
+	if err != nil {
+		p.log.Error("the prices of models cannot be used; correct the file", "file", p.path, "error", err)
+		return p.list
+	}
+	p.list = list
+	return list
+}
+
+func readPrices(path string, size int64) (list priceList, err error) {
+	if size > maxPrices {
+		return list, fmt.Errorf("it is larger than %d bytes", maxPrices)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return list, err
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return list, err
+	}
+	for name, m := range list.Models {
+		for _, v := range []float64{m.Input, m.Output} {
+			if !(v >= 0 && v <= maxPrice) {
+				return list, fmt.Errorf("the price of %q is not between 0 and %.0f", name, maxPrice)
+			}
+		}
+	}
+	return list, nil
+}
