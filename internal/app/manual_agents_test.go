@@ -1,0 +1,75 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"agentsite/docs"
+	"agentsite/internal/app"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
+)
+
+var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
+
+// The page of the manual about agents that act: its commands run as they stand, and the agent that it registers asks,
+// is allowed and asks another one. It needs bash and curl.
+func TestManual_Agents(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if strings.Contains(os.Getenv("AGENTSITE_TEST_REQUIRE"), program) {
+				t.Fatal(err)
+			}
+			t.Skip(program + " is not here")
+		}
+	}
+	model := agenttest.NewOpenAIServer(t)
+	model.Script(asker("calc"))
+	p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = model.Base(agenttest.Scripted), "house" })
+	ada := p.User(t, "ada")
+	token := ada.NewToken()
+	page, ok := docs.FindPage("agents")
+	if !ok {
+		t.Fatal("the page is gone")
+	}
+	blocks := shellBlock.FindAllStringSubmatch(page.Source, -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks of commands", len(blocks))
+	}
+	run := func(script string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+		cmd.Env = append(os.Environ(), "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+token.Token)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %s\n%s", err, stderr.String(), out)
+		}
+		return string(out)
+	}
+	run(blocks[0][1])
+	talk := ada.Conversation("butler")
+	person := actor{ada, t, talk, ada.Socket(talk)}
+	if got := person.say("ask calc for 6*7"); !strings.Contains(got, "May I ask `calc`") {
+		t.Fatalf("before it asks: %q", got)
+	}
+	person.say("no")
+	if got := run(blocks[1][1]); !strings.Contains(got, `"scope":"public"`) || !strings.Contains(got, `"calls":100`) {
+		t.Errorf("grants: %s", got)
+	}
+	var list struct{ Grants []json.RawMessage }
+	token.Get(http.MethodGet, "/api/v1/grants", nil, http.StatusOK, &list)
+	if len(list.Grants) != 0 {
+		t.Errorf("after the last command: %s", list.Grants)
+	}
+	if got := run(blocks[2][1]); !strings.Contains(got, `"key":"house"`) {
+		t.Errorf("usage: %s", got)
+	}
+}
