@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/openai"
+	"agentsite/internal/task"
 )
 
 // maxRefusal bounds in bytes how much of an error response is read.
@@ -145,4 +147,18 @@ func cutBytes(s string, max int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:max], "")
+}
+
+// busyFor is the wait after a refusal for too many requests without a time to wait.
+const busyFor = 30 * time.Second
+
+// BusyResult returns the result of a task whose model refused the question because of too many requests: rejected, with
+// the time after which it probably takes one. ok is false for all other errors.
+func BusyResult(err error) (r task.Result, ok bool) {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Kind != fault.RateLimited {
+		return task.Result{}, false
+	}
+	wait := cmp.Or(f.RetryAfter, busyFor)
+	return task.Result{State: task.Rejected, Reason: task.BusyReason("The model's server", wait), RetryAfter: wait}, true
 }

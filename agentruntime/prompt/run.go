@@ -471,6 +471,11 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	if ctx.Err() != nil {
 		return reply, context.Cause(ctx)
 	}
+	if res, busy := model.BusyResult(err); busy && r.st.Said == "" && len(r.st.Turns) == 0 {
+		r.traceMessage(false, "no answer", res.Reason)
+		r.result = &res
+		return reply, nil
+	}
 	if err != nil {
 		why := r.ask.failureReason(err)
 		r.traceMessage(false, "no answer", why)

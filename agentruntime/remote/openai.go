@@ -75,6 +75,9 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if reply.Text != "" {
 		parts = []task.Part{task.TextPart(reply.Text)}
 	}
+	if r, busy := model.BusyResult(err); busy && len(parts) == 0 {
+		return r, nil
+	}
 	if err != nil {
 		return failedResult(parts, modelReason(err, call.Agent.Secret)), nil
 	}

@@ -140,7 +140,7 @@ func TestHostileEndpoints_HurtOnlyTheirOwn(t *testing.T) {
 		if m == "429" { // a busy agent, which may answer later
 			state = "rejected"
 		}
-		trials = append(trials, trial{"openai " + m, "openai", bad.URL + "/" + m + "/v1", "failed"}, trial{"a2a " + m, "a2a", bad.URL + "/" + m, state})
+		trials = append(trials, trial{"openai " + m, "openai", bad.URL + "/" + m + "/v1", state}, trial{"a2a " + m, "a2a", bad.URL + "/" + m, state})
 	}
 	trials = append(trials, trial{"openai twice", "openai", bad.URL + "/twice/v1", "completed"}, trial{"a2a twice", "a2a", bad.URL + "/twice-a2a", "completed"})
 	t.Run("each", func(t *testing.T) {
