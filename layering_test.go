@@ -143,7 +143,7 @@ var may = map[string][]string{
 	"handlers/files":         with(leaves, "internal/chat"),
 	"handlers/live":          with(leaves, "internal/account", "internal/chat"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
-	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/notify", "internal/usage", "templates"),
+	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/notify", "internal/task", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/hub", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),

@@ -118,7 +118,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
-			cfg.Grants, cfg.Usage, site),
+			cfg.Grants, cfg.Usage, tasks, site),
 		manual: manual.New(portal, accounts, directory, site, renderer),
 	}
 }

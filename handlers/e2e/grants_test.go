@@ -92,8 +92,16 @@ func TestGrants(t *testing.T) {
 			b.open(chat)
 			b.send("6 times 7?")
 			b.answered("May I ask calc with this?")
+			b.open("/account/running")
+			b.says("waits for your answer")
+			if s.width == desk.width {
+				b.look("running")
+			}
+			b.open(chat)
 			answer("never")
 			b.answered("does not allow")
+			b.open("/account/running")
+			b.says("Nothing runs for you")
 			b.open("/account/grants")
 			b.says("may never ask calc")
 			if s.width == desk.width {

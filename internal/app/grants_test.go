@@ -129,7 +129,7 @@ func helper(owner *apptest.Client, model *agenttest.OpenAIServer) string {
 // When a person stops an agent, the agent that it asked is stopped too; and taking the permission back ends the call.
 func TestActing_StopsWithTheAskingAgent(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"stop", "revoke"} {
+	for _, way := range []string{"stop", "stop all", "revoke"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)
@@ -147,8 +147,15 @@ func TestActing_StopsWithTheAskingAgent(t *testing.T) {
 			stream := ada.Socket(talk)
 			parent := ada.Say(talk, "ask it").Tasks[0].ID
 			<-slow.Started
-			if way == "stop" {
-				ada.Must(http.MethodPost, "/api/v1/conversations/"+talk+"/stop", nil, http.StatusOK)
+			if page := ada.Must(http.MethodGet, "/account/running", nil, http.StatusOK).Body; strings.Count(page, ">Stop<") != 2 {
+				t.Errorf("the page of what runs has %d tasks", strings.Count(page, ">Stop<"))
+			}
+			if way != "revoke" {
+				if way == "stop" {
+					ada.Must(http.MethodPost, "/api/v1/conversations/"+talk+"/stop", nil, http.StatusOK)
+				} else {
+					ada.Must(http.MethodPost, "/account/running/stop", form(), http.StatusSeeOther)
+				}
 				stream.Wait("the end of the task", func(e apptest.Event) bool { return e.Task.ID == parent && e.Task.State == "canceled" })
 			} else {
 				token.Must(http.MethodDelete, "/api/v1/grants/"+id, nil, http.StatusNoContent)

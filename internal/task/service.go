@@ -279,6 +279,24 @@ func (s *Service) StopConversation(ctx context.Context, actor ident.Actor, conve
 	return s.stopAll(ctx, conversationID, "", "Stopped by "+actorName(actor)+".")
 }
 
+// Running returns the actor's tasks that are in no final state, also those that wait for an answer, newest first.
+func (s *Service) Running(ctx context.Context, actor ident.Actor) ([]Task, error) {
+	if err := checkAccess(actor); err != nil {
+		return nil, err
+	}
+	list, err := s.store.ActiveTasks(ctx, "", actor.ID)
+	slices.SortFunc(list, func(a, b Task) int { return strings.Compare(b.ID, a.ID) })
+	return list, err
+}
+
+// StopRunning stops all tasks that Running returns, and returns their number.
+func (s *Service) StopRunning(ctx context.Context, actor ident.Actor) (int, error) {
+	if err := checkAccess(actor); err != nil {
+		return 0, err
+	}
+	return s.stopAll(ctx, "", actor.ID, "Stopped by "+actorName(actor)+".")
+}
+
 // StopCaller stops all tasks of an account that is disabled or deleted, and returns their number.
 func (s *Service) StopCaller(ctx context.Context, callerID string) (int, error) {
 	return s.stopAll(ctx, "", callerID, "The account that asked for this was disabled.")

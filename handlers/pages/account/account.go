@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
+	"agentsite/internal/task"
 	"agentsite/internal/usage"
 	"agentsite/templates"
 )
@@ -39,6 +40,7 @@ type Pages struct {
 	storage  api.Storage
 	grants   *grant.Service
 	usage    *usage.Service
+	tasks    *task.Service
 	site     *pages.Site
 }
 
@@ -46,9 +48,9 @@ type Pages struct {
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
 	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service,
-	site *pages.Site) *Pages {
+	tasks *task.Service, site *pages.Site) *Pages {
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
-		storage: storage, grants: grants, usage: used, site: site}
+		storage: storage, grants: grants, usage: used, tasks: tasks, site: site}
 }
 
 // done maps ?done= to the confirmation that the page shows after a form.
@@ -300,6 +302,9 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/account/domains/remove", d.site.Page(d.removeDomain))
 	r.Post("/account/tokens", d.site.Page(d.createToken))
 	r.Post("/account/tokens/{id}/revoke", d.site.Page(d.revokeToken))
+	r.Get("/account/running", d.site.Page(d.running))
+	r.Post("/account/running/stop", d.site.Page(d.stopAll))
+	r.Post("/account/running/{id}/stop", d.site.Page(d.stopOne))
 	r.Get("/account/usage", d.site.Page(d.showUsage))
 	r.Get("/account/grants", d.site.Page(d.listGrants))
 	r.Post("/account/grants", d.site.Page(d.addGrant))
