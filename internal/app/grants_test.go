@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -209,5 +210,39 @@ func TestActing_OverThreePortals(t *testing.T) {
 	}
 	if got := ada.say("ask the parrot again"); !strings.Contains(got, agenttest.Echoed("hello")) {
 		t.Fatalf("it asked again: %q", got)
+	}
+}
+
+// A server's word that a tool only reads counts if an operator registered the server; otherwise the person is asked.
+func TestActing_BelievesOnlyServersOfOperators(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	for _, c := range []struct {
+		name  string
+		owner *apptest.Client
+		asks  bool
+	}{{"person", p.User(t, "ben"), true}, {"operator", p.Operator(t, "boss"), false}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			model, server := agenttest.NewOpenAIServer(t), agenttest.NewMCPServer(t, true)
+			tools, name := apptest.Fresh("tools"), apptest.Fresh("reader")
+			model.Script(func(_ int, req openai.ChatRequest) agenttest.Turn {
+				if last := req.Messages[len(req.Messages)-1]; last.Role == openai.ToolRole {
+					return agenttest.Turn{Text: "It said: " + string(last.Content)}
+				}
+				return agenttest.Turn{Calls: []openai.ToolCall{agenttest.Want("1", tools+"__echo", `{"text":"hello"}`)}}
+			})
+			token := c.owner.NewToken()
+			token.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": tools, "description": "Tools.", "kind": "mcp", "endpoint": server.Endpoint(agenttest.Echo), "visibility": "public",
+				"config": map[string]any{"tools": []any{map[string]any{"name": "echo", "read_only": true, "input_schema": json.RawMessage(agenttest.EchoSchema)}}}}, http.StatusCreated)
+			token.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Reads.", "kind": "prompt", "visibility": "public",
+				"endpoint": model.Base(agenttest.Scripted), "config": map[string]any{"model": "m", "instructions": "Read.", "tools": []string{tools}}}, http.StatusCreated)
+			ada := p.User(t, "ada"+c.name)
+			talk := ada.Conversation(name)
+			got := actor{ada, t, talk, ada.Socket(talk)}.say("read it")
+			if asked := strings.Contains(got, "May I use `echo` of `"+tools+"`"); asked != c.asks || !c.asks && !strings.Contains(got, "hello") {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }
