@@ -73,8 +73,8 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 		}
 		return out, err
 	}
-	return Asked{}, fault.New(fault.Conflict, "%s was not asked: its conversation changes too often. Try again.",
-		ref.Handle)
+	return Asked{}, fault.New(fault.Conflict,
+		"%s was not asked: the person has left the conversation in which %s asks it.", ref.Handle, t.AgentHandle)
 }
 
 // newTask returns the task of the question, within the limits of the work that t is a part of.

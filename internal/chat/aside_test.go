@@ -127,6 +127,30 @@ func TestAsides_AreBounded(t *testing.T) {
 	}
 }
 
+// A person who deletes the conversation of two agents gets a new one; one who left it to others does not.
+func TestAsides_AfterThePersonLeft(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	k := w.say(w.ada, w.room(w.ada, "guide"), "go").Tasks[0]
+	first := w.mustAside(k, "calc", "one", 0)
+	if err := w.DeleteConversation(t.Context(), w.ada, first.ConversationID); err != nil {
+		t.Fatal(err)
+	}
+	second := w.mustAside(k, "calc", "two", 1)
+	if second.ConversationID == first.ConversationID {
+		t.Error("a deleted conversation goes on")
+	}
+	if _, err := w.Invite(t.Context(), w.ada, second.ConversationID, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.DeleteConversation(t.Context(), w.ada, second.ConversationID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.aside(k, "calc", "three", 2); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "left") {
+		t.Errorf("%v", err)
+	}
+}
+
 // Of questions at the same time, one opens the conversation and the others follow.
 func TestAsides_AtTheSameTimeShareAConversation(t *testing.T) {
 	t.Parallel()
