@@ -236,8 +236,8 @@ func (r *room) work(ctx context.Context, who, stranger *account, base, run strin
 
 // watch reads r live until ctx ends. At random it disconnects and resumes after the last seq it read.
 // The portal closes a WebSocket with code 1012 when it stops; when it is killed the connection breaks
-// without a close code.
-func (r *room) watch(ctx context.Context, who *account, base, how string, after int64, rng *rand.Rand) {
+// without a close code. With a server of its own (remote) the database may be away, which the code 1013 means.
+func (r *room) watch(ctx context.Context, who *account, base, how string, after int64, rng *rand.Rand, remote bool) {
 	for ctx.Err() == nil {
 		s := stream{how: how, after: after, began: time.Now()}
 		leave := time.Duration(50+rng.IntN(600)) * time.Millisecond
@@ -251,7 +251,7 @@ func (r *room) watch(ctx context.Context, who *account, base, how string, after 
 		cancel()
 		r.mu.Lock()
 		r.streams = append(r.streams, s)
-		if e, ok := errors.AsType[errEnded](err); !left && ok && e.code >= 0 && e.code != 1012 {
+		if e, ok := errors.AsType[errEnded](err); !left && ok && e.code >= 0 && e.code != 1012 && (e.code != 1013 || !remote) {
 			r.blameLocked(misbehaved, "a socket was closed with %d, not 1012 (come back)", e.code)
 		} else if f, ok := errors.AsType[failure](err); ok {
 			r.found = append(r.found, f.violation)

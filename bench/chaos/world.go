@@ -193,7 +193,7 @@ func (w *world) load(base string, rng *rand.Rand) (stop func()) {
 			if rng.IntN(4) == 0 && r.verified > 0 {
 				after = rng.Int64N(r.verified + 1)
 			}
-			wg.Go(func() { r.watch(ctx, who, base, how, after, own) })
+			wg.Go(func() { r.watch(ctx, who, base, how, after, own, w.server != nil) })
 		}
 	}
 	own := source()

@@ -166,10 +166,13 @@ func TestCalls_ABusyAgentOfAnotherPortal(t *testing.T) {
 	p := meetWith(t, "running-per-agent=2,waiting-per-account=1,disk-free=0,disk-reserve=0")
 	stall, eve := p.far("stall"), p.a.User(t, "eve")
 	list := make(map[string]*apptest.Stream)
-	for range 2 { // one runs and one waits, of the two that all people of a portal have together
+	for i := range 2 { // one runs and one waits, of the two that all people of a portal have together
 		room := eve.Conversation(stall)
 		list[room] = eve.Events(room)
 		eve.Say(room, "hold on")
+		if i == 0 { // as long as it waits, it has the only place to wait
+			list[room].Wait("the first to run", func(e apptest.Event) bool { return e.Type == "delta" })
+		}
 	}
 	p.b.AwaitRunning(t, 2)
 	live := func() (state string) {
