@@ -146,9 +146,7 @@ type Server struct {
 	Dir  string // with the data in "data"
 	Port int
 	cmd  *exec.Cmd
-	// exited is closed when cmd has ended.
-	exited chan struct{}
-	pipe   *os.File // stays open as long as this process; see endWithProcess
+	pipe *os.File // stays open as long as this process; see endWithProcess
 }
 
 // WriteFile writes a file of the folder with the data, which belongs to the user that runs the server.
@@ -225,30 +223,6 @@ func (s *Server) URL(database string) string {
 
 // Start starts the server and returns when it answers.
 func (s *Server) Start(ctx context.Context) error {
-	for {
-		if err := s.launch(); err != nil {
-			return err
-		}
-		for running := true; running; {
-			c, err := pgx.Connect(ctx, s.URL("postgres"))
-			if err == nil {
-				return c.Close(ctx)
-			}
-			if ctx.Err() != nil {
-				return err
-			}
-			select {
-			case <-s.exited:
-				// After a kill the server refuses to start as long as a process of the former one exists.
-				running = false
-			default:
-			}
-		}
-	}
-}
-
-// launch starts the server's process. s.exited is closed when it has ended.
-func (s *Server) launch() error {
 	cmd, err := command("postgres", "-D", filepath.Join(s.Dir, "data"), "-p", fmt.Sprint(s.Port), "-k", s.Dir,
 		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=1000", "-c", "shared_buffers=32MB")
 	if err != nil {
@@ -263,13 +237,16 @@ func (s *Server) launch() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	exited := make(chan struct{})
-	s.cmd, s.exited = cmd, exited
-	go func() {
-		_ = cmd.Wait() // the exit status of a killed server is no error
-		close(exited)
-	}()
-	return nil
+	s.cmd = cmd
+	for {
+		c, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			return c.Close(ctx)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // Kill ends all processes of the server at once, as a crash would.
@@ -286,7 +263,7 @@ func (s *Server) signal(sig syscall.Signal) {
 		return
 	}
 	_ = syscall.Kill(-s.cmd.Process.Pid, sig) // the group has ended if this fails
-	<-s.exited
+	_ = s.cmd.Wait()                          // the exit status of a killed server is no error
 	s.cmd = nil
 }
 
