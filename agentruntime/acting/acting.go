@@ -194,6 +194,9 @@ func (t *Tools) use(ctx context.Context, call task.Call, tool prompt.Tool, c pro
 	if asker, ok := tool.Caller.(asking); ok {
 		u.Tool = grant.Ask
 		target, err := asker.target(ctx, c)
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
+			err = errNotAskable(asker.named(c))
+		}
 		if err != nil {
 			return u, err
 		}
@@ -221,17 +224,23 @@ func (t *Tools) Begin(ctx context.Context, call task.Call, tool prompt.Tool,
 	if err != nil {
 		return prompt.Permission{}, err
 	}
-	if u.Tool == grant.Ask && !u.Public && d == grant.Undecided && !slices.Contains(t.declared(ctx, call), u.Target) {
-		return prompt.Permission{}, fault.New(fault.NotFound, "There is no agent %.80q here that may be asked.",
-			u.Target)
+	asker, asks := tool.Caller.(asking)
+	if asks && !u.Public && d == grant.Undecided && !slices.Contains(declaredTools(call), u.Target) {
+		return prompt.Permission{}, errNotAskable(asker.named(c))
 	}
 	p.Decision, p.Context, p.Done, p.Keeps = d, within, done, true
 	p.KeepsAll = u.Person.Kind == string(ident.Person)
 	return p, nil
 }
 
-// declared returns the tools that the owner of a prompt agent named. A private agent among them may be asked for.
-func (t *Tools) declared(ctx context.Context, call task.Call) []string {
+// errNotAskable is the same for an agent that does not exist and for a private one without a grant.
+func errNotAskable(name string) error {
+	return fault.New(fault.NotFound,
+		"There is no agent %.80q that may be asked. Use find, and the handle that it returns.", name)
+}
+
+// declaredTools returns the tools that the owner of a prompt agent named. A private agent among them may be asked for.
+func declaredTools(call task.Call) []string {
 	var cfg hub.PromptConfig
 	if json.Unmarshal(call.Agent.Config, &cfg) != nil {
 		return nil
@@ -246,5 +255,7 @@ func (t *Tools) Remember(ctx context.Context, call task.Call, tool prompt.Tool, 
 	if err != nil || u.Person.ID == "" {
 		return err
 	}
-	return t.grants.Remember(ctx, u, a != prompt.Never, a == prompt.AlwaysHere)
+	// A person of another portal has no page here on which to take a decision back, so it ends with the conversation.
+	here := a == prompt.AlwaysHere || u.Person.Kind == string(ident.Portal)
+	return t.grants.Remember(ctx, u, a != prompt.Never, here)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agentruntime/prompt"
+	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/grant"
@@ -27,18 +28,10 @@ const (
 	maxFound = 10
 )
 
-// callerOf returns the person behind a call as an actor. The actor has no login or token: only the rights of its kind
-// and id, and those of a person if it is an operator.
+// callerOf returns the person behind a call as an actor of its agent.
 func callerOf(call task.Call) ident.Actor {
-	a := ident.Actor{Kind: ident.ActorKind(call.Caller.Kind), ID: call.Caller.ID, Name: call.Caller.Handle,
-		Addr: call.Caller.ID, Through: true}
-	switch a.Kind {
-	case ident.Operator:
-		a.Kind = ident.Person
-	case ident.Guest:
-		a.Name = ""
-	}
-	return a
+	return chat.ActorThrough(task.Task{CallerKind: call.Caller.Kind, CallerID: call.Caller.ID,
+		CallerHandle: call.Caller.Handle})
 }
 
 // asking is the tool with which an agent asks another one.
@@ -89,6 +82,12 @@ func (a asking) read(c prompt.Invocation) (args askArgs, err error) {
 		return args, fault.New(fault.Invalid, "Name the agent and write the text.")
 	}
 	return args, nil
+}
+
+// named returns the agent that a call names, "" if its arguments cannot be read.
+func (a asking) named(c prompt.Invocation) string {
+	args, _ := a.read(c)
+	return args.Agent
 }
 
 // target returns the agent that a call asks, as far as the person behind it may call it.
@@ -185,10 +184,10 @@ func (f finding) CallTool(ctx context.Context, c prompt.Invocation) (text string
 		if r.Agent.ID == f.call.Agent.ID {
 			continue
 		}
-		a := foundAgent{Agent: r.Agent.Handle(), Title: r.Agent.Title, Description: clip(r.Agent.Description, 300),
+		a := foundAgent{Agent: r.Agent.Handle(), Title: r.Agent.Title, Description: a2a.Line(r.Agent.Description, 300),
 			Liveness: string(r.Agent.Liveness.State)}
 		for _, s := range r.Agent.Skills[:min(len(r.Agent.Skills), 8)] {
-			a.Skills = append(a.Skills, clip(s.Name, 80))
+			a.Skills = append(a.Skills, a2a.Line(s.Name, 80))
 		}
 		out = append(out, a)
 	}
@@ -197,11 +196,4 @@ func (f finding) CallTool(ctx context.Context, c prompt.Invocation) (text string
 	}
 	b, err := json.Marshal(out)
 	return string(b), false, err
-}
-
-func clip(s string, runes int) string {
-	if r := []rune(s); len(r) > runes {
-		return string(r[:runes]) + "…"
-	}
-	return s
 }

@@ -152,8 +152,8 @@ func cutBytes(s string, max int) string {
 // busyFor is the wait after a refusal for too many requests without a time to wait.
 const busyFor = 30 * time.Second
 
-// BusyResult returns the result of a task whose model refused the question because of too many requests: rejected, with
-// the time after which it probably takes one. ok is false for all other errors.
+// BusyResult returns the result of a task if its model refused the question because of too many requests: rejected,
+// with the time after which it probably takes one. ok is false for all other errors.
 func BusyResult(err error) (r task.Result, ok bool) {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Kind != fault.RateLimited {

@@ -63,7 +63,7 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 		w.Question += " “Always here” means in this conversation, “always” everywhere, “never” that I must not ask " +
 			"again."
 	case p.Keeps:
-		w.Question += " “Always here” means in this conversation, “never” that I must not ask again."
+		w.Question += " “Always here” means in this conversation, “never” that I must not ask again in it."
 	}
 	return w
 }
@@ -122,22 +122,30 @@ func splitWords(text string, self ...string) []string {
 	return out
 }
 
-// answerOf returns the answer in a text: always, always here and never are alone, or follow a yes or no.
+// answerOf returns the answer in a text. Always and always here are alone or follow a yes, never is alone or follows a
+// no, so that "no, always …" gives no permission.
 func answerOf(text string, self ...string) Answer {
 	w := splitWords(text, self...)
-	if len(w) > 1 && (slices.Contains(yesWords, w[0]) || w[0] == "no") {
-		w = w[1:]
+	yes, no := false, false
+	if len(w) > 1 {
+		if yes, no = slices.Contains(yesWords, w[0]), slices.Contains(noWords, w[0]); yes || no {
+			w = w[1:]
+		}
 	}
+	said := Unclear
 	switch strings.Join(w, " ") {
 	case "always", "immer", "siempre", "toujours", "sempre", "总是", "いつも":
-		return Always
+		said = Always
 	case "always here", "here always", "always in this conversation", "immer hier", "hier immer", "toujours ici",
 		"siempre aquí", "总是在这里":
-		return AlwaysHere
+		said = AlwaysHere
 	case "never", "nie", "niemals", "jamais", "nunca", "从不":
-		return Never
+		said = Never
 	}
-	if isYes(text, self...) {
+	switch {
+	case said == Never && !yes, (said == Always || said == AlwaysHere) && !no:
+		return said
+	case said == Unclear && isYes(text, self...):
 		return Once
 	}
 	return Unclear

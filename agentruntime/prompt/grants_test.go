@@ -52,7 +52,7 @@ func (k *kept) Remember(_ context.Context, _ task.Call, t Tool, c Invocation, a 
 	return nil
 }
 
-// asks is a world whose model asks an agent in each of its turns but the last.
+// asks returns a world with a model that asks one of the agents in each turn but the last.
 func asks(t *testing.T, agents ...string) (*world, *toolbox, *kept) {
 	box := &toolbox{}
 	box.add("portal", "ask", false, func(_ context.Context, args json.RawMessage) (string, bool, error) {
@@ -83,6 +83,8 @@ func TestGrants_AnswersAreKept(t *testing.T) {
 		"never":              {true, Never, 0, "does not allow"},
 		"no, never":          {true, Never, 0, "does not allow"},
 		"no":                 {true, 0, 0, "did not agree."},
+		"no, always":         {true, 0, 0, "said:"},
+		"yes, never":         {true, 0, 0, "said:"},
 		"always?":            {true, 0, 0, "said:"},
 		"always ask me":      {true, 0, 0, "said:"},
 		"don't always do it": {true, 0, 0, "said:"},
@@ -128,7 +130,7 @@ func TestGrants_AYesIsForTheTargetThatWasShown(t *testing.T) {
 	}
 }
 
-// A call that the person takes back ends, and the model is told why.
+// A call ends when the person takes the permission back, and the model gets the reason.
 func TestGrants_TakenBackDuringACall(t *testing.T) {
 	w, box, k := asks(t, "calc")
 	k.answers["ask calc"] = Always

@@ -206,20 +206,23 @@ func (r *run) answerCall(ctx context.Context, c openai.ToolCall) error {
 	return nil
 }
 
-// beginCall asks the grants about a call, and remembers the person's answer about it first. why is the reason for the
-// model if the call cannot be made.
+// beginCall asks the grants about a call, after it has stored the person's answer to the question about it. why is the
+// reason for the model if the call cannot be made.
 func (r *run) beginCall(ctx context.Context, t Tool, c Invocation) (p Permission, why string, err error) {
 	p = Permission{Context: ctx, Done: func() {}}
 	if r.d.cfg.Grants == nil {
 		return p, "", nil
 	}
-	if g := r.st.Granted; g != nil && g.ID == c.ID && r.answer > Once {
+	p, err = r.d.cfg.Grants.Begin(ctx, r.call, t, c)
+	g := r.st.Granted
+	if err == nil && r.answer > Once && g != nil && g.ID == c.ID && g.Agent == cmp.Or(p.Target, t.Agent) {
+		p.Done()
 		if err := r.d.cfg.Grants.Remember(ctx, r.call, t, c, r.answer); err != nil {
-			return p, "", err
+			return Permission{Context: ctx, Done: func() {}}, "", err
 		}
 		r.answer = Once
+		p, err = r.d.cfg.Grants.Begin(ctx, r.call, t, c)
 	}
-	p, err = r.d.cfg.Grants.Begin(ctx, r.call, t, c)
 	if err == nil {
 		return p, "", nil
 	}

@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// sums scripts a model that looks for somebody who does sums, asks them, and repeats what they say.
+// sums scripts a model that looks for an agent for sums, asks it, and repeats its answer.
 func sums(_ int, req openai.ChatRequest) agenttest.Turn {
 	last := req.Messages[len(req.Messages)-1]
 	found := strings.Contains(string(last.Content), `"agent":"calc"`)
@@ -102,7 +102,7 @@ func asker(agent string) func(int, openai.ChatRequest) agenttest.Turn {
 	}
 }
 
-// actor is a person who talks to a prompt agent that may ask others.
+// actor is a person in a conversation with a prompt agent.
 type actor struct {
 	*apptest.Client
 	t      *testing.T
@@ -244,5 +244,38 @@ func TestActing_BelievesOnlyServersOfOperators(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// An agent learns nothing of private agents by asking: one that exists is answered like one that does not, until a
+// grant names it.
+func TestActing_PrivateAgentsAreHidden(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada := p.User(t, "ada")
+	token := ada.NewToken()
+	model, other := agenttest.NewOpenAIServer(t), agenttest.NewOpenAIServer(t)
+	hidden := ada.Agent("private", other.Base(agenttest.Echo))
+	name := helper(ada, model)
+	talk := ada.Conversation(name)
+	person := actor{ada, t, talk, ada.Socket(talk)}
+	answers := map[string]string{}
+	for _, who := range []string{hidden, hidden + "@" + p.Host, "nobody-there"} {
+		model.Script(asker(who))
+		answers[who] = strings.ReplaceAll(person.say("ask "+who), who, "NAME")
+	}
+	for who, got := range answers {
+		if got != answers["nobody-there"] || !strings.Contains(got, "There is no agent") {
+			t.Errorf("%s: %q, one that does not exist: %q", who, got, answers["nobody-there"])
+		}
+	}
+	token.Must(http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": name, "tool": "ask", "scope": "public", "decision": "allow"}, http.StatusOK)
+	model.Script(asker(hidden))
+	if got := person.say("ask it by the grant for public agents"); !strings.Contains(got, "There is no agent") {
+		t.Errorf("a grant for public agents covers a private one: %q", got)
+	}
+	token.Must(http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": name, "tool": "ask", "scope": hidden, "decision": "allow"}, http.StatusOK)
+	if got := person.say("ask it by its grant"); !strings.Contains(got, agenttest.Echoed("hello")) {
+		t.Errorf("by its own grant: %q", got)
 	}
 }

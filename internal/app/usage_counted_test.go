@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/usage"
 )
 
-// The usage of agents is what the providers reported, call by call, for the person, for the owner and for the operator.
+// Usage equals the reports of the providers, call by call, for the person, for the owner and for the operator.
 func TestUsage_IsWhatTheProviderReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

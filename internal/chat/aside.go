@@ -46,8 +46,7 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 	if t.State.Terminal() {
 		return Asked{}, fault.New(fault.Conflict, "Nobody was asked: the work for which this is asked has ended.")
 	}
-	actor := callerOf(t)
-	actor.Through = true
+	actor := ActorThrough(t)
 	parts := []task.Part{task.TextPart(a.Text)}
 	if err := checkParts(actor, parts); err != nil {
 		return Asked{}, err
@@ -75,6 +74,17 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 	}
 	return Asked{}, fault.New(fault.Conflict,
 		"%s was not asked: the person has left the conversation in which %s asks it.", ref.Handle, t.AgentHandle)
+}
+
+// ActorThrough returns the person behind a task as an actor of its agent. An operator has only the rights of a person
+// then.
+func ActorThrough(t task.Task) ident.Actor {
+	a := callerOf(t)
+	a.Through = true
+	if a.Kind == ident.Operator {
+		a.Kind = ident.Person
+	}
+	return a
 }
 
 // newTask returns the task of the question, within the limits of the work that t is a part of.
@@ -148,8 +158,11 @@ func (d *Asides) post(ctx context.Context, actor ident.Actor, p Post, k task.Tas
 			Remote: ref.Remote})
 		first.ConversationID = room.ID
 		if done, err = s.store.CreateAsking(ctx, room, nil, p, &first); err == nil {
-			// Out of the way in the list of the person, who finds it by the event or among the archived ones.
-			err = s.store.SetMine(ctx, room.ID, memberKind(actor), actor.ID, Mine{Archived: true})
+			// Archived, so that it is not in the person's way. The event in the other conversation links to it.
+			mine := Mine{Archived: true}
+			if err := s.store.SetMine(ctx, room.ID, memberKind(actor), actor.ID, mine); err != nil {
+				s.cfg.Log.Warn("conversation of two agents not archived", "conversation", room.ID, "error", err)
+			}
 		}
 	}
 	switch {

@@ -97,7 +97,7 @@ func TestAsides_AreBounded(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	// Each agent in the chain has less to give, until it may ask nobody.
+	// Each agent in the chain has less to give, until it may ask no other.
 	at, calls, depth := k, 100, 0
 	for _, name := range []string{"calc", "far", "keeper2", "keeper3", "keeper4"} {
 		if _, ok := w.book.agents[name]; !ok {
@@ -127,7 +127,7 @@ func TestAsides_AreBounded(t *testing.T) {
 	}
 }
 
-// A person who deletes the conversation of two agents gets a new one; one who left it to others does not.
+// After the person deletes the conversation of two agents there is a new one, after leaving it to others there is none.
 func TestAsides_AfterThePersonLeft(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 }
 
 // No list of grants allows a use that no single one of them allows, and every removal of an allowing grant only
-// narrows: what is allowed by fewer is allowed by more, unless one denies.
+// narrows: a use that fewer grants allow is allowed by more, unless one denies.
 func TestDecide_NeverWidens(t *testing.T) {
 	words := rapid.SampledFrom([]string{"calc", "guide", AnyPublic})
 	tools := rapid.SampledFrom([]string{Ask, Find, "read"})

@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -211,11 +210,3 @@ func checkAccount(actor ident.Actor) error {
 
 // personOf returns the person of an account. An operator has the grants of the person that they are.
 func personOf(actor ident.Actor) Person { return Person{string(ident.Person), actor.ID} }
-
-// String describes a grant in a few words, for example "ask calc".
-func (g Grant) String() string {
-	if g.Target == "" {
-		return g.Tool
-	}
-	return fmt.Sprintf("%s %s", g.Tool, g.Target)
-}

@@ -27,7 +27,7 @@ func isPortalTool(name string) bool { return name == grant.Find || name == grant
 // isAgentName reports whether s is the name of an agent of this portal, or a handle of another one's.
 func isAgentName(s string) bool {
 	name, portal, elsewhere := strings.Cut(s, "@")
-	return ident.CheckName(name) == nil &&
+	return ident.CheckForm(name) == nil &&
 		(!elsewhere || portal != "" && len(s) <= maxToolHandle && !strings.ContainsAny(portal, "@/ "))
 }
 

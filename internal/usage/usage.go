@@ -16,7 +16,7 @@ import (
 // Purpose is the part of the work that a call belongs to.
 type Purpose string
 
-// Work is the answer itself, Talk the conversation of agents about who does which part.
+// Work is the answer itself, Talk the conversation of agents about the division of the work.
 const (
 	Work Purpose = "work"
 	Talk Purpose = "talk"
@@ -68,7 +68,7 @@ func (s *Sum) add(o Sum) {
 	s.WorkCost += o.WorkCost
 }
 
-// Scope selects whose usage a report has.
+// Scope selects the usage that a report has.
 type Scope string
 
 // OfMe is the usage that the actor caused, OfAgents that of the agents the actor owns, and OfPortal all, which only an

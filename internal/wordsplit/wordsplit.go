@@ -35,7 +35,7 @@ func KindOf(r rune) Kind {
 	case r < 0x80:
 		return Space
 	case unicode.Is(unicode.M, r):
-		// Marks without a combining class are vowels of Indic scripts, where they tell words apart.
+		// Marks without a combining class are vowels of Indic scripts, in which words differ by them.
 		if unicode.In(r, unicode.Me, unicode.Variation_Selector) || standsAlone(r) || norm.NFD.PropertiesString(string(r)).CCC() != 0 {
 			return Inside
 		}

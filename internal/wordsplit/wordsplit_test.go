@@ -60,7 +60,7 @@ func TestSplit_SaysWhereAWordBegins(t *testing.T) {
 	}
 }
 
-// FuzzSplit checks that words consist of what no further division changes, within the bounds.
+// FuzzSplit checks that no word changes when it is divided again, and that words are within the bounds.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"Hello, World", "北京 ﬃ İ", "हिन्दी\u0300", "\xff\u0345"} {
 		f.Add(s)

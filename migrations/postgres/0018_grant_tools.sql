@@ -1,4 +1,4 @@
--- What people decided about the tools that agents use for them; see the migration of SQLite.
+-- The decisions of people about the tools that agents use for them; see the migration of SQLite.
 
 CREATE TABLE grants (
   id TEXT COLLATE "C" NOT NULL CHECK (length(id) = 26),

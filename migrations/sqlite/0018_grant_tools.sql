@@ -1,5 +1,5 @@
 -- +goose Up
--- What people decided about the tools that agents use for them.
+-- The decisions of people about the tools that agents use for them.
 CREATE TABLE grants (
   -- The person chose the id, so that it is unique for the person only.
   id              TEXT NOT NULL CHECK (length(id) = 26),

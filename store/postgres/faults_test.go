@@ -120,7 +120,7 @@ func openDatabase(t *testing.T, address string) (close func()) {
 	}
 }
 
-// startTLSServer starts a server whose certificate has another name than the one of the returned address.
+// startTLSServer starts a server with a certificate for another name than that in the returned address.
 func startTLSServer(t *testing.T) (address string) {
 	t.Helper()
 	s := pgtest.NewStopped(t)

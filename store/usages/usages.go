@@ -31,21 +31,14 @@ const addUsage = `INSERT INTO usage_days (day, agent_id, owner_id, person_kind, 
 func (d *Usages) AddUsage(ctx context.Context, list []usage.Entry) error {
 	return engine.MapError(d.db.Write(ctx, func(t engine.Tx) error {
 		for _, e := range list {
-			if _, err := t.Exec(addUsage, e.Day, e.AgentID, e.CallerKind, e.CallerID, e.Model, number(e.Portal),
-				string(e.Purpose), number(e.Estimated), e.Input, e.Output, e.Cost); err != nil {
+			if _, err := t.Exec(addUsage, e.Day, e.AgentID, e.CallerKind, e.CallerID, e.Model, e.Portal,
+				string(e.Purpose), e.Estimated, e.Input, e.Output, e.Cost); err != nil {
 				return err
 			}
 		}
 		_, err := t.Exec(`DELETE FROM usage_days WHERE day < ?`, list[len(list)-1].Day-keptDays)
 		return err
 	}))
-}
-
-func number(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // The columns of the sums, and the conditions of the scopes. An owner sees callers by kind only.

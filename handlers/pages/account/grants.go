@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
@@ -103,7 +101,7 @@ func (d *Pages) addGrant(w http.ResponseWriter, r *http.Request, actor ident.Act
 }
 
 func (d *Pages) deleteGrant(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.grants.Delete(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+	if err := d.grants.Delete(r.Context(), actor, request.PathParam(r, "id")); err != nil {
 		return err
 	}
 	return respond.SeeOther(w, r, "/account/grants?done=deleted")
