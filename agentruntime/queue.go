@@ -214,6 +214,20 @@ func (q *Queue) freeJob(id string) {
 	q.signal()
 }
 
+// pauseJob frees the places of a task while it waits for another one; resumeJob takes them again.
+func (q *Queue) pauseJob(id string) {
+	q.mu.Lock()
+	q.plan.Pause(id, time.Now())
+	q.mu.Unlock()
+	q.signal()
+}
+
+func (q *Queue) resumeJob(id string) {
+	q.mu.Lock()
+	q.plan.Resume(id, time.Now())
+	q.mu.Unlock()
+}
+
 // abandonJob frees the portal's place of a task that has ended while its driver still runs.
 func (q *Queue) abandonJob(id string) {
 	q.mu.Lock()

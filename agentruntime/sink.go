@@ -113,3 +113,11 @@ func (s *sink) closeSink() ([]task.Part, []task.Artifact) {
 	}
 	return []task.Part{task.TextPart(string(s.text))}, s.artifacts
 }
+
+var _ task.Pauser = (*sink)(nil)
+
+// Pause implements task.Pauser.
+func (s *sink) Pause() { s.run.queue.pauseJob(s.run.jobID) }
+
+// Resume implements task.Pauser.
+func (s *sink) Resume() { s.run.queue.resumeJob(s.run.jobID) }

@@ -18,6 +18,7 @@ import (
 	"agentsite/internal/grant"
 	"agentsite/internal/openai"
 	"agentsite/internal/schema"
+	"agentsite/internal/task"
 )
 
 // Bounds of the tools of one task.
@@ -184,6 +185,10 @@ func (r *run) useTool(ctx, within context.Context, t Tool, c Invocation) (string
 	limit := cmp.Or(t.Time, toolTime)
 	tctx, cancel := context.WithTimeout(withoutTrace(within), limit)
 	defer cancel()
+	if p, ok := r.out.(task.Pauser); ok && t.Repeatable {
+		p.Pause() // The other task may need the place of this one.
+		defer p.Resume()
+	}
 	text, isError, err := t.Caller.CallTool(tctx, c)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)

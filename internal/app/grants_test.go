@@ -279,3 +279,25 @@ func TestActing_PrivateAgentsAreHidden(t *testing.T) {
 		t.Errorf("by its own grant: %q", got)
 	}
 }
+
+// An agent that waits for another one takes no running place, so that a chain of agents does not wait for itself.
+func TestActing_WaitingTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t, func(c *app.Config) {
+		c.Limits = "running=2,running-per-account=1,disk-free=0,disk-reserve=0"
+	})
+	ada := p.User(t, "ada")
+	token := ada.NewToken()
+	first, second := agenttest.NewOpenAIServer(t), agenttest.NewOpenAIServer(t)
+	last := helper(ada, second)
+	second.Script(asker("calc"))
+	first.Script(asker(last))
+	name := helper(ada, first)
+	for _, agent := range []string{name, last} {
+		token.Must(http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": agent, "tool": "ask", "scope": "public", "decision": "allow"}, http.StatusOK)
+	}
+	talk := ada.Conversation(name)
+	if got := (actor{ada, t, talk, ada.Socket(talk)}).say("ask it"); strings.Count(got, "It said: ") != 2 {
+		t.Errorf("%q", got)
+	}
+}

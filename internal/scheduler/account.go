@@ -12,6 +12,7 @@ type accountKey struct {
 type account struct {
 	key              accountKey
 	running, waiting int
+	paused           int // tasks that wait for another one, see Scheduler.Pause
 	refused          int
 	shares           [2]*share // the second one is for background work
 	retired          bool      // in Scheduler.retired
@@ -238,7 +239,7 @@ func (s *Scheduler) removeRunning(h *share) {
 // retireAccount forgets an account without tasks, unless it has used more than the others of its class: then it
 // is kept until they have caught up, so that it does not begin anew by a pause.
 func (s *Scheduler) retireAccount(a *account) {
-	if a.running+a.waiting > 0 {
+	if a.running+a.waiting+a.paused > 0 {
 		return
 	}
 	if !a.isIndebted() {
@@ -249,13 +250,13 @@ func (s *Scheduler) retireAccount(a *account) {
 	}
 	for len(s.retired) > 0 {
 		old := s.retired[0]
-		if old.running+old.waiting == 0 && old.isIndebted() && len(s.retired) <= maxIdle {
+		if old.running+old.waiting+old.paused == 0 && old.isIndebted() && len(s.retired) <= maxIdle {
 			break
 		}
 		s.retired[0] = nil
 		s.retired = s.retired[1:]
 		old.retired = false
-		if old.running+old.waiting == 0 && s.accounts[old.key] == old {
+		if old.running+old.waiting+old.paused == 0 && s.accounts[old.key] == old {
 			delete(s.accounts, old.key)
 		}
 	}

@@ -16,6 +16,7 @@ func keptOf(n int) int { return max(n/16, 1) }
 type place struct {
 	bound            bound
 	running, waiting int
+	paused           int // tasks that wait for another one, see Scheduler.Pause
 	took             average
 	lanes            []*lane // of an agent or an owner
 	nodes            [shares]*node
@@ -53,7 +54,7 @@ func getPlace(in map[string]*place, key string, b bound) *place {
 }
 
 func dropPlace(in map[string]*place, key string) {
-	if p := in[key]; p != nil && p.running+p.waiting == 0 {
+	if p := in[key]; p != nil && p.running+p.waiting+p.paused == 0 {
 		delete(in, key)
 	}
 }

@@ -17,6 +17,7 @@ type model struct {
 	waiting []Job
 	running []Job
 	gone    map[string]bool // abandoned tasks, also in running
+	paused  map[string]bool // also in running
 }
 
 func count(list []Job, which func(Job) bool) int {
@@ -32,13 +33,14 @@ func count(list []Job, which func(Job) bool) int {
 // blocked returns the rule that keeps a waiting task from starting, "" for none.
 func (m *model) blocked(j Job) string {
 	mine := func(o Job) bool { return o.Class == j.Class && o.Account == j.Account }
+	holds := slices.DeleteFunc(slices.Clone(m.running), func(o Job) bool { return m.paused[o.ID] })
 	here := func(o Job) bool { return !m.gone[o.ID] }
-	all := count(m.running, here)
-	agent := count(m.running, func(o Job) bool { return o.Agent == j.Agent })
-	provider := count(m.running, func(o Job) bool { return o.Provider == j.Provider })
-	mineAll := count(m.running, mine)
-	mineAgent := count(m.running, func(o Job) bool { return mine(o) && o.Agent == j.Agent })
-	mineProvider := count(m.running, func(o Job) bool { return mine(o) && o.Provider == j.Provider })
+	all := count(holds, here)
+	agent := count(holds, func(o Job) bool { return o.Agent == j.Agent })
+	provider := count(holds, func(o Job) bool { return o.Provider == j.Provider })
+	mineAll := count(holds, mine)
+	mineAgent := count(holds, func(o Job) bool { return mine(o) && o.Agent == j.Agent })
+	mineProvider := count(holds, func(o Job) bool { return mine(o) && o.Provider == j.Provider })
 	first := m.waiting[slices.IndexFunc(m.waiting, func(o Job) bool { return o.Conversation == j.Conversation && o.Agent == j.Agent })]
 	switch {
 	case first.ID != j.ID:
@@ -55,9 +57,9 @@ func (m *model) blocked(j Job) string {
 		return "the account is full"
 	case mineAgent >= halfOf(m.l.RunningPerAgent) || mineProvider >= halfOf(m.l.RunningPerProvider):
 		return "the account has half of the agent or provider"
-	case count(m.running, func(o Job) bool { return o.Owner == j.Owner }) >= m.l.RunningPerOwner:
+	case count(holds, func(o Job) bool { return o.Owner == j.Owner }) >= m.l.RunningPerOwner:
 		return "the owner is full"
-	case count(m.running, func(o Job) bool { return here(o) && o.Conversation == j.Conversation }) >= m.l.RunningPerRoom:
+	case count(holds, func(o Job) bool { return here(o) && o.Conversation == j.Conversation }) >= m.l.RunningPerRoom:
 		return "the room is full"
 	}
 	return ""
@@ -101,10 +103,10 @@ func TestScheduler_KeepsItsRules(t *testing.T) {
 		few := func(n int) int { return 1 + r.IntN(n) }
 		l := Limits{Running: 1 + few(12), RunningPerAccount: few(8), RunningPerRoom: few(5), RunningPerAgent: few(6),
 			RunningPerOwner: few(8), RunningPerProvider: few(8)}
-		m := &model{t: t, l: l, s: New(l), now: began, gone: make(map[string]bool)}
+		m := &model{t: t, l: l, s: New(l), now: began, gone: make(map[string]bool), paused: make(map[string]bool)}
 		for step := range 600 {
 			m.now = m.now.Add(time.Duration(r.IntN(3000)) * time.Millisecond)
-			switch k := r.IntN(10); {
+			switch k := r.IntN(14); {
 			case k < 5 && len(m.waiting) < 60:
 				agent := r.IntN(8)
 				j := Job{ID: fmt.Sprint(step), Conversation: fmt.Sprint("r", r.IntN(12)), Agent: fmt.Sprint("x", agent),
@@ -118,11 +120,25 @@ func TestScheduler_KeepsItsRules(t *testing.T) {
 				i := r.IntN(len(m.running))
 				m.s.Free(m.running[i].ID, m.now)
 				delete(m.gone, m.running[i].ID)
+				delete(m.paused, m.running[i].ID)
 				m.running = slices.Delete(m.running, i, i+1)
 			case k == 8 && len(m.running) > 0:
 				id := m.running[r.IntN(len(m.running))].ID
 				m.s.Abandon(id, m.now)
 				m.gone[id] = true
+				delete(m.paused, id)
+			case k > 9 && len(m.running) > 0:
+				id := m.running[r.IntN(len(m.running))].ID
+				if m.paused[id] {
+					m.s.Resume(id, m.now)
+					delete(m.paused, id)
+				} else {
+					m.s.Pause(id, m.now) // does nothing for an abandoned task
+					m.paused[id] = !m.gone[id]
+					if !m.paused[id] {
+						delete(m.paused, id)
+					}
+				}
 			case k == 9 && len(m.waiting) > 0:
 				i := r.IntN(len(m.waiting))
 				if !m.s.Remove(m.waiting[i].ID) {
@@ -131,8 +147,8 @@ func TestScheduler_KeepsItsRules(t *testing.T) {
 				m.waiting = slices.Delete(m.waiting, i, i+1)
 			}
 			m.dispatch()
-			if got := m.s.Snapshot(m.now); got.Waiting != len(m.waiting) || got.Running != len(m.running)-len(m.gone) {
-				t.Fatalf("seed %d: %d wait and %d run, want %d and %d", seed, got.Waiting, got.Running, len(m.waiting), len(m.running)-len(m.gone))
+			if got := m.s.Snapshot(m.now); got.Waiting != len(m.waiting) || got.Running != len(m.running)-len(m.gone)-len(m.paused) {
+				t.Fatalf("seed %d: %d wait and %d run, want %d and %d", seed, got.Waiting, got.Running, len(m.waiting), len(m.running)-len(m.gone)-len(m.paused))
 			}
 		}
 		for _, j := range m.waiting {

@@ -111,6 +111,7 @@ const (
 	waiting entryState = iota
 	running
 	abandoned
+	paused
 )
 
 // mailbox is the tasks of one agent in one conversation: first come, first served, one at a time.
@@ -358,7 +359,16 @@ func (s *Scheduler) Free(id string, now time.Time) {
 	if e == nil || e.state == waiting {
 		return
 	}
+	if e.state == paused {
+		s.resumeEntry(e)
+	}
 	s.leavePortal(e)
+	s.leavePlaces(e)
+	s.forgetEntry(e)
+}
+
+// leavePlaces frees the places of a task that runs or is abandoned at its account, agent, owner and provider.
+func (s *Scheduler) leavePlaces(e *entry) {
 	a, l := e.share.account, e.lane
 	before := s.standingOf(a, l.provider)
 	s.removeRunning(e.share)
@@ -373,7 +383,43 @@ func (s *Scheduler) Free(id string, now time.Time) {
 	l.agent.took.noteTook(s.now - e.began)
 	s.updateOpen(l, l.owner.freePlaces() == 1)
 	s.placeFlows(a, l, before)
-	s.forgetEntry(e)
+}
+
+// Pause frees all places of a running task while it waits for another task, which may need them. Only its mailbox stays
+// closed, so that the next task of the agent in the conversation comes after it.
+func (s *Scheduler) Pause(id string, now time.Time) {
+	s.setTime(now)
+	e := s.entries[id]
+	if e == nil || e.state != running {
+		return
+	}
+	e.state = paused
+	e.countPaused(1)
+	s.running--
+	s.changeRoom(e.mailbox.room, -1)
+	s.leavePlaces(e)
+}
+
+// Resume takes the places of a paused task again, even if that exceeds a bound for as long as the task runs: it was
+// started before, and a task that waits for it must not wait for ever.
+func (s *Scheduler) Resume(id string, now time.Time) {
+	s.setTime(now)
+	if e := s.entries[id]; e != nil && e.state == paused {
+		s.resumeEntry(e)
+	}
+}
+
+func (s *Scheduler) resumeEntry(e *entry) {
+	e.countPaused(-1)
+	s.startEntry(e)
+}
+
+// countPaused keeps the account and the places of a paused task from being forgotten.
+func (e *entry) countPaused(by int) {
+	e.share.account.paused += by
+	for _, p := range []*place{e.lane.agent, e.lane.owner, e.lane.provider, e.mailbox.room} {
+		p.paused += by
+	}
 }
 
 // Abandon gives the portal's place of a running task to others, and lets the next task of its mailbox
@@ -381,7 +427,11 @@ func (s *Scheduler) Free(id string, now time.Time) {
 // runs.
 func (s *Scheduler) Abandon(id string, now time.Time) {
 	s.setTime(now)
-	if e := s.entries[id]; e != nil && e.state == running {
+	e := s.entries[id]
+	if e != nil && e.state == paused {
+		s.resumeEntry(e)
+	}
+	if e != nil && e.state == running {
 		s.leavePortal(e)
 		s.updateOpen(e.lane, false)
 		s.dropMailbox(e.mailbox)

@@ -52,6 +52,13 @@ type Sink interface {
 	Checkpoint(ctx context.Context, state json.RawMessage) error
 }
 
+// Pauser is a Sink whose task can give its running places to others while it waits for another task. Between Pause and
+// Resume the driver must not work. Calls come in pairs.
+type Pauser interface {
+	Pause()
+	Resume()
+}
+
 // ClientID is the id that the caller's program gave to a message. It is read from the database only
 // when a driver needs it.
 type ClientID interface {
