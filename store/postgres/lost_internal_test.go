@@ -235,3 +235,59 @@ func TestWrite_ExplainsErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A read succeeds at whichever message its connection is lost, before or after the server got the message.
+func TestReads_OutliveTheirConnections(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := fmt.Sprintf("%s:%d", cfg.Host, cfg.Port)
+	c := newCutter(t, server)
+	d, err := Open(t.Context(), strings.Replace(url, server, c.listener.Addr().String(), 1), Portal(),
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, read := range map[string]func() error{
+		"one": func() error { var n int; return d.Get(t.Context(), &n, `SELECT 1`) },
+		"many": func() error {
+			var list []int
+			err := d.List(t.Context(), &list, `SELECT * FROM generate_series(1, 20000)`)
+			if err == nil && len(list) != 20000 {
+				err = fmt.Errorf("%d rows", len(list))
+			}
+			return err
+		},
+		"rows": func() error {
+			rows, err := d.Rows(t.Context(), `SELECT 1`)
+			if err == nil {
+				err = rows.Close()
+			}
+			return err
+		},
+	} {
+		for _, after := range []bool{false, true} {
+			cuts := 0
+			for n := 1; ; n++ {
+				c.arm(n, after)
+				err := read()
+				over := c.armed()
+				c.arm(0, false)
+				if err != nil {
+					t.Errorf("%s, cut at message %d, %v: %v", name, n, after, err)
+				}
+				if over {
+					break
+				}
+				cuts++
+			}
+			if cuts == 0 {
+				t.Errorf("%s was never cut", name)
+			}
+		}
+	}
+}

@@ -12,12 +12,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 
@@ -329,6 +331,18 @@ func (d *DB) QuickCheck(ctx context.Context) ([]string, error) {
 // Compact does nothing, because the server's autovacuum gives space back.
 func (d *DB) Compact(context.Context) (int64, error) { return 0, nil }
 
+// readAgain repeats a read that failed because its connection was lost, once for each connection of the pool: after the
+// server was restarted, all of them are dead. It does not wait for a server that does not answer.
+func readAgain(ctx context.Context, read func() error) (err error) {
+	for range readConns + 1 {
+		err = read()
+		if _, down := errors.AsType[*pgconn.ConnectError](err); down || !isLost(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // Get implements engine.DB.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
 	query, args, err := translate(query, args)
@@ -338,7 +352,7 @@ func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error
 	if err != nil {
 		return err
 	}
-	return classify(d.read.GetContext(ctx, dest, query, args...))
+	return classify(readAgain(ctx, func() error { return d.read.GetContext(ctx, dest, query, args...) }))
 }
 
 // List implements engine.DB.
@@ -347,7 +361,12 @@ func (d *DB) List(ctx context.Context, dest any, query string, args ...any) erro
 	if err != nil || hasBadText(args) {
 		return err
 	}
-	return classify(d.read.SelectContext(ctx, dest, query, args...))
+	rows := reflect.ValueOf(dest).Elem()
+	before := rows.Len()
+	return classify(readAgain(ctx, func() error {
+		rows.SetLen(before) // without those of an attempt that was broken off
+		return d.read.SelectContext(ctx, dest, query, args...)
+	}))
 }
 
 // Rows implements engine.DB.
@@ -356,7 +375,11 @@ func (d *DB) Rows(ctx context.Context, query string, args ...any) (*sqlx.Rows, e
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.read.QueryxContext(ctx, query, args...)
+	var rows *sqlx.Rows
+	err = readAgain(ctx, func() (err error) {
+		rows, err = d.read.QueryxContext(ctx, query, args...)
+		return err
+	})
 	return rows, classify(err)
 }
 

@@ -223,6 +223,28 @@ func (s *Server) URL(database string) string {
 
 // Start starts the server and returns when it answers.
 func (s *Server) Start(ctx context.Context) error {
+	if err := s.launch(); err != nil {
+		return err
+	}
+	for {
+		c, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			return c.Close(ctx)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		// After a kill the server refuses its folder as long as a process of the former one exists.
+		if hasEnded(s.cmd.Process.Pid) {
+			if err := s.launch(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// launch starts the server's process.
+func (s *Server) launch() error {
 	cmd, err := command("postgres", "-D", filepath.Join(s.Dir, "data"), "-p", fmt.Sprint(s.Port), "-k", s.Dir,
 		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=1000", "-c", "shared_buffers=32MB")
 	if err != nil {
@@ -238,15 +260,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return err
 	}
 	s.cmd = cmd
-	for {
-		c, err := pgx.Connect(ctx, s.URL("postgres"))
-		if err == nil {
-			return c.Close(ctx)
-		}
-		if ctx.Err() != nil {
-			return err
-		}
-	}
+	return nil
 }
 
 // Kill ends all processes of the server at once, as a crash would.

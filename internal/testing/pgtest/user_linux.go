@@ -28,6 +28,13 @@ func command(name string, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// hasEnded reports whether a process that this one started has ended, and reaps it.
+func hasEnded(pid int) bool {
+	var status syscall.WaitStatus
+	ended, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+	return err == nil && ended == pid
+}
+
 // asUser gives a file or folder to the user that runs the server.
 func asUser(path string) error {
 	if os.Geteuid() != 0 {
