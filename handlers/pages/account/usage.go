@@ -54,12 +54,12 @@ func (d *Pages) showUsage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		Scopes: usageScopes(actor, q), Keys: usageKeys(q), More: len(report.Rows) == usage.MaxRows,
 		Estimated: report.Total.Estimated > 0, Unpriced: report.Currency == "" && report.Total.Calls > 0}
 	t := report.Total
-	v.Figures = []templates.Figure{
+	v.Figures = []templates.Tile{
 		{Label: "Calls", Value: pages.FormatNumber(t.Calls), Hint: fmt.Sprintf("in %d days", usageDays(report))},
 		{Label: "Tokens", Value: pages.FormatNumber(t.Input + t.Output),
 			Hint: pages.FormatNumber(t.Input) + " read, " + pages.FormatNumber(t.Output) + " written"}}
 	if report.Currency != "" {
-		cost := templates.Figure{Label: "Cost", Value: formatMoney(t.TalkCost+t.WorkCost, report.Currency)}
+		cost := templates.Tile{Label: "Cost", Value: formatMoney(t.TalkCost+t.WorkCost, report.Currency)}
 		if t.TalkCost > 0 {
 			cost.Hint = formatMoney(t.TalkCost, report.Currency) + " for the talk of teams"
 		}
@@ -142,9 +142,7 @@ func usagePlot(r usage.Report) (p *templates.Picture, title string) {
 		day, err := strconv.ParseInt(s.Key, 10, 64)
 		if n := value(s); err == nil && n > 0 {
 			at, h := int(day-usage.DayOf(r.From)), max(2, int(n*plotHeight/most))
-			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(at * plotStep), Y: strconv.Itoa(plotHeight - h),
-				W: strconv.Itoa(plotBar), H: strconv.Itoa(h), State: "calls",
-				Title: usage.TimeOf(day).Format("2 Jan") + ": " + format(n)})
+			p.AddBar(at*plotStep, plotBar, h, plotHeight, "calls", usage.TimeOf(day).Format("2 Jan")+": "+format(n))
 		}
 	}
 	return p, title

@@ -94,10 +94,8 @@ func dhtPicture(buckets []int) *templates.Picture {
 	for i, n := range buckets {
 		if n > 0 {
 			h := max(2, n*dhtHeight/most)
-			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(i * dhtStep), Y: strconv.Itoa(dhtHeight - h),
-				W: strconv.Itoa(dhtBar), H: strconv.Itoa(h), State: "calls",
-				Title: pages.FormatCounted(n, "portal", "portals") + ", " + pages.FormatCounted(i, "bit",
-					"bits") + " shared"})
+			p.AddBar(i*dhtStep, dhtBar, h, dhtHeight, "calls", pages.FormatCounted(n, "portal", "portals")+", "+
+				pages.FormatCounted(i, "bit", "bits")+" shared")
 		}
 	}
 	return p

@@ -74,8 +74,7 @@ func statChart(days []hub.Day) *templates.Picture {
 				return
 			}
 			h := max(2, n*chartHeight/most)
-			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(at * chartStep), Y: strconv.Itoa(chartHeight - h),
-				W: strconv.Itoa(chartBar), H: strconv.Itoa(h), State: state, Title: title})
+			p.AddBar(at*chartStep, chartBar, h, chartHeight, state, title)
 		}
 		bar("calls", d.Calls)
 		bar("failed", d.Failed)

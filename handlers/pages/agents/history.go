@@ -35,9 +35,7 @@ func historyPicture(list []hub.Contact) *templates.Picture {
 	left := (historyBars - len(list)) * historyStep
 	for i, c := range list {
 		h := barHeight(c)
-		p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(left + i*historyStep), Y: strconv.Itoa(historyHeight - h),
-			W: strconv.Itoa(historyBar), H: strconv.Itoa(h),
-			State: string(c.State), Title: contactWords(c)})
+		p.AddBar(left+i*historyStep, historyBar, h, historyHeight, string(c.State), contactWords(c))
 	}
 	return p
 }
