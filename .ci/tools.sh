@@ -3,7 +3,7 @@
 # tests find it. The functions may run side by side, but clients needs packages.
 
 # A test that cannot run is a failure then, not a line in the log.
-export AGENTSITE_TEST_REQUIRE=chromium,node,python3,axe,clients,a2a,mcp-publisher,postgres
+export AGENTSITE_TEST_REQUIRE=chromium,node,python3,axe,clients,a2a,mcp-publisher,postgres,curl
 export AGENTSITE_TEST_A2A=$tools/a2a/a2a AGENTSITE_TEST_MCP_PUBLISHER=$tools/publisher/publisher
 export AGENTSITE_TEST_AXE=$tools/axe/axe.min.js AGENTSITE_TEST_CLIENTS=$tools/clients
 export PATH=$tools/node/bin:$PATH
