@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
 	"internal/weborigin", "internal/strictjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -82,8 +82,10 @@ var may = map[string][]string{
 	// A grant is about an agent's id and facts, whatever the directory knows of it.
 	"internal/grant": leaves,
 	// usage counts calls by ids and names, whatever the directory knows of agents.
-	"internal/usage":  leaves,
-	"internal/openai": leaves,
+	"handlers/api/spending": with(leaves, "handlers/request", "handlers/respond", "internal/models", "internal/usage"),
+	"internal/usage":        leaves,
+	"internal/models":       with(leaves, "internal/usage"),
+	"internal/openai":       leaves,
 	// linkwire defines the messages between the link protocol's handler, its driver and the command
 	// line.
 	"internal/linkwire": leaves,
@@ -118,6 +120,7 @@ var may = map[string][]string{
 	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
 	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
 	"store/usages":        {"internal/usage"},
+	"store/models":        {"internal/clock", "internal/fault", "internal/models", "internal/usage"},
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
 	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/task", "internal/wordsplit"},
@@ -143,7 +146,7 @@ var may = map[string][]string{
 	"handlers/files":         with(leaves, "internal/chat"),
 	"handlers/live":          with(leaves, "internal/account", "internal/chat"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
-	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/notify", "internal/task", "internal/usage", "templates"),
+	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/hub", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
@@ -155,7 +158,7 @@ var may = map[string][]string{
 	"web":                    with(leaves, "handlers", "handlers/request", "handlers/respond"),
 	"internal/app":           {"*"},
 	// The packages of a model and of gossip parse their own settings.
-	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",
+	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/models", "internal/record",
 		"peering/gossip"),
 	// The command line opens the data folder of a portal that is not running.
 	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica", "store/rows", "store/space"),

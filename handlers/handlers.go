@@ -13,6 +13,7 @@ import (
 
 	"agentsite/handlers/address"
 	"agentsite/handlers/api"
+	"agentsite/handlers/api/spending"
 	"agentsite/handlers/files"
 	"agentsite/handlers/live"
 	"agentsite/handlers/markup"
@@ -31,6 +32,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
 	"agentsite/internal/hub"
+	"agentsite/internal/models"
 	"agentsite/internal/notify"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
@@ -52,6 +54,7 @@ type Config struct {
 	Hooks      *notify.Service
 	Grants     *grant.Service
 	Usage      *usage.Service
+	Models     *models.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -109,7 +112,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
-			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants, Usage: cfg.Usage,
+			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants, Spending: spending.New(cfg.Models, cfg.Usage),
 			Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
@@ -118,7 +121,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
-			cfg.Grants, cfg.Usage, tasks, site),
+			cfg.Grants, cfg.Usage, cfg.Models, tasks, site),
 		manual: manual.New(portal, accounts, directory, site, renderer),
 	}
 }

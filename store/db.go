@@ -22,6 +22,7 @@ import (
 	"agentsite/store/engine"
 	"agentsite/store/grants"
 	"agentsite/store/hooks"
+	"agentsite/store/models"
 	"agentsite/store/postgres"
 	"agentsite/store/quotas"
 	"agentsite/store/replica"
@@ -51,6 +52,7 @@ type DB struct {
 	Hooks    *hooks.Hooks
 	Grants   *grants.Grants
 	Usages   *usages.Usages
+	Models   *models.Models
 	Peers    *Peers
 	Words    *chats.Words
 	Quotas   *quotas.Quotas
@@ -201,7 +203,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f),
+		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Models: models.New(f),
 		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}

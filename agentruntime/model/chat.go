@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
+	"agentsite/internal/models"
 	"agentsite/internal/openai"
 )
 
@@ -106,11 +107,15 @@ func removeNames(list []openai.Message) []openai.Message {
 // otherLimit and withoutNames.
 func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta func(string)) (Reply, time.Duration,
 	error) {
-	body, err := json.Marshal(req)
+	path, in := "/chat/completions", any(req)
+	if c.provider == models.Anthropic {
+		path, in = "/messages", newAnthropicRequest(req)
+	}
+	body, err := json.Marshal(in)
 	if err != nil {
 		return Reply{}, noRetry, fault.Wrap(fault.Internal, err, "The question could not be written down.")
 	}
-	resp, err := c.sendRequest(ctx, http.MethodPost, "/chat/completions", body, "text/event-stream, application/json")
+	resp, err := c.sendRequest(ctx, http.MethodPost, path, body, "text/event-stream, application/json")
 	if err != nil {
 		return Reply{}, noRetry, err
 	}
@@ -143,9 +148,9 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 	}
 	var reply Reply
 	if mediaType(resp) == "text/event-stream" {
-		reply, err = readStream(&counted{resp.Body, maxBody, errBody}, len(req.Tools) > 0, onDelta)
+		reply, err = readStream(c.readChunks(&counted{resp.Body, maxBody, errBody}), len(req.Tools) > 0, onDelta)
 	} else {
-		reply, err = readWhole(&counted{resp.Body, maxWhole, errWhole}, resp, len(req.Tools) > 0, onDelta)
+		reply, err = c.readWhole(&counted{resp.Body, maxWhole, errWhole}, resp, len(req.Tools) > 0, onDelta)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fault.Wrap(fault.Unavailable, context.Cause(ctx), "The question was stopped.")
@@ -179,8 +184,19 @@ func (a *answer) addText(s string, onDelta func(string)) error {
 	return err
 }
 
-func readStream(in io.Reader, tools bool, onDelta func(string)) (Reply, error) {
-	chunks := openai.NewReader(in)
+// chunkReader reads the chunks of a streamed answer, as openai.Reader does.
+type chunkReader interface {
+	Next() (openai.Chunk, error)
+}
+
+func (c *Client) readChunks(in io.Reader) chunkReader {
+	if c.provider == models.Anthropic {
+		return &anthropicEvents{events: egress.NewEventReader(in)}
+	}
+	return openai.NewReader(in)
+}
+
+func readStream(chunks chunkReader, tools bool, onDelta func(string)) (Reply, error) {
 	var a answer
 	var reply Reply
 	var asked calls
@@ -251,7 +267,7 @@ func interruptedFault(err error) error {
 }
 
 // readWhole reads an answer that is in one piece although a stream was requested.
-func readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(string)) (Reply, error) {
+func (c *Client) readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(string)) (Reply, error) {
 	b, err := io.ReadAll(in)
 	if err != nil {
 		return Reply{}, interruptedFault(err)
@@ -260,8 +276,18 @@ func readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(strin
 		openai.ChatResponse
 		Error *openai.Error `json:"error"`
 	}
-	if json.Unmarshal(b, &w) != nil || len(w.Choices) == 0 && w.Error == nil {
-		return Reply{}, notOpenAIFault(b, resp)
+	if c.provider == models.Anthropic {
+		var a struct {
+			anthropicAnswer
+			Error *openai.Error `json:"error"`
+		}
+		err = json.Unmarshal(b, &a)
+		w.ChatResponse, w.Error = a.toOpenAI(), a.Error
+	} else {
+		err = json.Unmarshal(b, &w)
+	}
+	if err != nil || len(w.Choices) == 0 && w.Error == nil {
+		return Reply{}, c.notModelFault(b, resp)
 	}
 	if w.Error != nil {
 		return Reply{}, fault.New(fault.Unavailable, "The model's server said %q.", cleanLine(w.Error.Message))

@@ -1,5 +1,5 @@
-// Package model calls models on OpenAI-compatible servers: the portal's own model and agents of kind
-// openai. It bounds the data that it reads, streams, retries at most once and only before the first
+// Package model calls models on servers that are OpenAI-compatible or speak Anthropic's Messages API: the portal's
+// models, those of accounts, and agents of kind openai. It bounds the data that it reads, streams, retries at most once and only before the first
 // token, and returns errors as plain sentences. It does not depend on tasks, agents or budgets.
 package model
 
@@ -15,6 +15,7 @@ import (
 
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
+	"agentsite/internal/models"
 )
 
 // Bounds of one answer, because the server is untrusted.
@@ -33,7 +34,7 @@ var (
 	// ErrKey: the endpoint requires a key, or another one.
 	ErrKey = errors.New("the endpoint refused the key")
 	// ErrProtocol: the endpoint does not implement this API.
-	ErrProtocol = errors.New("not an OpenAI-compatible endpoint")
+	ErrProtocol = errors.New("not the API of a model")
 	// ErrInterrupted: the answer ended in the middle; the Reply holds the part that was received.
 	ErrInterrupted = errors.New("interrupted")
 	// ErrTooLong: the answer exceeded MaxText; the Reply holds that much.
@@ -43,22 +44,22 @@ var (
 // Client calls one server with one key. It is safe for concurrent use and holds nothing that must be
 // closed.
 type Client struct {
-	base *url.URL
-	key  string
-	http *http.Client
+	provider models.Provider
+	base     *url.URL
+	key      string
+	http     *http.Client
 }
 
-// New returns a client of the server with its API below base (usually ending in /v1). rt must bound
-// time. The key is sent to base's own origin only.
-func New(rt http.RoundTripper, base, key string) (*Client, error) {
-	u, err := url.Parse(base)
+// New returns a client of a server. rt must bound time. The key is sent to the server's own origin only.
+func New(rt http.RoundTripper, server models.Server) (*Client, error) {
+	u, err := url.Parse(server.URL)
 	if err != nil || u.Host == "" {
 		return nil, fault.Wrap(fault.Invalid, err, "The model's address is not a URL.")
 	}
-	if strings.ContainsAny(key, "\r\n\x00") {
+	if strings.ContainsAny(server.Key, "\r\n\x00") {
 		return nil, fault.New(fault.Invalid, "The model's key has a line break in it.")
 	}
-	return &Client{base: u, key: key, http: &http.Client{
+	return &Client{provider: server.Provider, base: u, key: server.Key, http: &http.Client{
 		Transport:     rt,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -67,7 +68,11 @@ func New(rt http.RoundTripper, base, key string) (*Client, error) {
 // Models lists the ids of the server's models, at most 1,000. It makes no model work, so it costs
 // nothing and serves as a probe.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
-	resp, err := c.sendRequest(ctx, http.MethodGet, "/models", nil, "application/json")
+	path := "/models"
+	if c.provider == models.Anthropic {
+		path += "?limit=1000" // else 20
+	}
+	resp, err := c.sendRequest(ctx, http.MethodGet, path, nil, "application/json")
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 		} `json:"models"`
 	}
 	if err := json.Unmarshal(b, &list); err != nil || list.Data == nil && list.Models == nil {
-		return nil, notOpenAIFault(b, resp)
+		return nil, c.notModelFault(b, resp)
 	}
 	ids := []string{}
 	add := func(id string) {
@@ -116,8 +121,12 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 func (c *Client) sendRequest(ctx context.Context, method, path string, body []byte, accept string) (*http.Response,
 	error) {
 	u := *c.base
+	path, query, _ := strings.Cut(path, "?")
 	u.Path = strings.TrimRight(u.Path, "/") + path
 	u.RawPath, u.Fragment = "", ""
+	if query != "" {
+		u.RawQuery = query
+	}
 	var rd io.Reader
 	if body != nil {
 		rd = strings.NewReader(string(body))
@@ -130,7 +139,13 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, body []by
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", accept)
-	if c.key != "" {
+	switch {
+	case c.provider == models.Anthropic:
+		req.Header.Set("Anthropic-Version", anthropicVersion)
+		if c.key != "" {
+			req.Header.Set("X-Api-Key", c.key)
+		}
+	case c.key != "":
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	resp, err := c.http.Do(req)

@@ -17,6 +17,7 @@ import (
 
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
+	"agentsite/internal/models"
 	"agentsite/internal/openai"
 	"agentsite/internal/testing/agenttest"
 )
@@ -29,7 +30,7 @@ func server(t *testing.T, key string, h http.HandlerFunc) *Client {
 	network := agenttest.NewNetwork()
 	s := network.Serve(h)
 	t.Cleanup(s.Close)
-	c, err := New(network.Transport(t), s.URL+"/v1", key)
+	c, err := New(network.Transport(t), models.Server{URL: s.URL + "/v1", Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +252,7 @@ func TestModels(t *testing.T) {
 
 func TestNew_RefusesWhatCannotBeSent(t *testing.T) {
 	for _, tt := range [][2]string{{"not a url", ""}, {"/v1", ""}, {"http://example.com/v1", "a\r\nX: y"}} {
-		if _, err := New(http.DefaultTransport, tt[0], tt[1]); !fault.Is(err, fault.Invalid) {
+		if _, err := New(http.DefaultTransport, models.Server{URL: tt[0], Key: tt[1]}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q: %v", tt, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/models"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 )
@@ -46,7 +47,7 @@ func (c *Client) refusalFault(resp *http.Response, model string, tools bool) err
 		return fault.Wrap(fault.NotFound, cause, "The model %q is unknown to the endpoint.", cleanLine(model))
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return fault.Wrap(fault.NotFound, errors.Join(ErrProtocol, cause),
-			"There is no OpenAI-compatible API at that address (HTTP %d).", code)
+			"There is no %s-compatible API at that address (HTTP %d).", c.providerName(), code)
 	case code == http.StatusTooManyRequests:
 		f := fault.Limited(max(retryAfter(resp.Header), 0),
 			"The model's server gets too many requests. Try again later.")
@@ -95,9 +96,17 @@ func errorMessage(b []byte) string {
 	return ""
 }
 
-// notOpenAIFault returns an ErrProtocol fault for an answer that is not of this API. Its sentence names
+// providerName names the provider for users.
+func (c *Client) providerName() string {
+	if c.provider == models.Anthropic {
+		return "Anthropic"
+	}
+	return "OpenAI"
+}
+
+// notModelFault returns an ErrProtocol fault for an answer that is not of this API. Its sentence names
 // the content that came instead, such as a web page, but quotes none of it.
-func notOpenAIFault(b []byte, resp *http.Response) error {
+func (c *Client) notModelFault(b []byte, resp *http.Response) error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)
 	switch {
@@ -109,7 +118,7 @@ func notOpenAIFault(b []byte, resp *http.Response) error {
 		what = "other JSON"
 	}
 	return fault.Wrap(fault.Unavailable, ErrProtocol,
-		"The endpoint does not speak the OpenAI API: it answered with %s.", what)
+		"The endpoint does not speak the %s API: it answered with %s.", c.providerName(), what)
 }
 
 // retryAfter reads the Retry-After header as seconds or as a date (RFC 9110 §10.2.3); 0 means that it is

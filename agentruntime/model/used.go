@@ -44,14 +44,20 @@ func EstimateInput(bytes, pictures int) int { return bytes/3 + pictures*pictureT
 // pictureTokens is the estimated cost of a picture, similar to that of providers.
 const pictureTokens = 1500
 
-// Count counts the tokens of an answer to a call. portal is true for the portal's own model. It does nothing without a
-// meter or tokens.
-func Count(ctx context.Context, m usage.Meter, call task.Call, name string, portal bool, u Used) {
+// Terms say what a model costs and who pays.
+type Terms struct {
+	Name   string      // on its server
+	Price  usage.Price // zero for that in the operator's file
+	Portal bool        // true for the portal's own model
+}
+
+// Count counts the tokens of an answer to a call. It does nothing without a meter or tokens.
+func Count(ctx context.Context, m usage.Meter, call task.Call, t Terms, u Used) {
 	if m == nil || u.Total() == 0 {
 		return
 	}
-	c := usage.Call{AgentID: call.Agent.ID, CallerKind: call.Caller.Kind, Model: name, Portal: portal,
-		Purpose: usage.Work, Input: int64(u.Input), Output: int64(u.Output), Estimated: u.Estimated}
+	c := usage.Call{AgentID: call.Agent.ID, CallerKind: call.Caller.Kind, Model: t.Name, Price: t.Price,
+		Portal: t.Portal, Purpose: usage.Work, Input: int64(u.Input), Output: int64(u.Output), Estimated: u.Estimated}
 	switch call.Caller.Kind {
 	case "operator", "person":
 		c.CallerKind, c.CallerID = "person", call.Caller.ID

@@ -238,7 +238,7 @@ func TestDaily_IsNeverOverspent(t *testing.T) {
 
 // onPortal makes w's agent one of the portal's own model.
 func (w *world) onPortal(b Budget) {
-	w.d = New(Config{RT: transport(w.t), Portal: &Model{URL: w.s.Base(agenttest.Scripted), Key: "sk-portal", Name: "house"}, Budget: b})
+	w.d = New(Config{RT: transport(w.t), Models: oneModel(w.s.Base(agenttest.Scripted), "sk-portal", "house"), Budget: b})
 	w.cfg.Model, w.cfg.Tools = "", nil
 }
 

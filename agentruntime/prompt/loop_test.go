@@ -34,7 +34,8 @@ func TestDriver_Conforms(t *testing.T) {
 							Agent:  task.Target{Kind: "prompt", Config: config}}
 						cfg := Config{RT: rt}
 						if portal {
-							cfg.Portal = &Model{URL: s.Base(m), Key: "sk-portal", Name: "echo-2"}
+							call.Agent.Config, _ = json.Marshal(hub.PromptConfig{Instructions: "Echo."})
+							cfg.Models = oneModel(s.Base(m), "sk-portal", "echo-2")
 							cfg.Budget = NewBudget(1<<40, clockAt(noon), newLedger())
 						} else {
 							call.Agent.Endpoint = s.Base(m)

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/models"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/agenttest"
 )
@@ -90,6 +92,43 @@ func files() *toolbox {
 	b.add("files", "read", true, returns("the text of the file"))
 	b.add("files", "delete_all", false, returns("deleted"))
 	return b
+}
+
+// named are the models of a portal.
+type named map[string]struct {
+	models.Model
+	key string
+}
+
+// oneModel is a portal with one model.
+func oneModel(url, key, model string) Models {
+	m := named{}
+	m.add(models.Model{ID: "1", Name: models.Default, URL: url, Model: model}, key)
+	return m
+}
+
+func (n named) add(m models.Model, key string) {
+	one := n[m.Name]
+	one.Model, one.key = m, key
+	n[m.Name] = one
+}
+
+// Chain implements Models.
+func (n named) Chain(_, name string) []models.Model {
+	m, ok := n[cmp.Or(name, models.Default)]
+	if !ok {
+		return nil
+	}
+	out := []models.Model{m.Model}
+	if next, ok := n[m.Fallback]; ok {
+		out = append(out, next.Model)
+	}
+	return out
+}
+
+// ServerOf implements Models.
+func (n named) ServerOf(m models.Model) (models.Server, error) {
+	return models.Server{Provider: m.Provider, URL: m.URL, Key: n[m.Name].key}, nil
 }
 
 // world is a driver with a scripted model and tools.

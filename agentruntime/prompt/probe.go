@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/models"
 )
 
 const (
@@ -23,8 +24,6 @@ const (
 	// listLife is how long the model list of the portal's own server is cached, because many agents
 	// depend on it.
 	listLife = 30 * time.Second
-	// maxListed bounds the models that a form offers.
-	maxListed = 200
 )
 
 // Probe implements liveness.Prober for the kind prompt. It lists the models of the model's server, which
@@ -44,27 +43,28 @@ func (d *Driver) probeModel(ctx context.Context, t hub.Target) (hub.Live, string
 	if err != nil {
 		return hub.Unknown, "The agent's settings cannot be read."
 	}
-	a, err := d.findModel(t.Endpoint, t.Secret, cfg)
+	chain, err := d.findModels(t.OwnerID, t.Endpoint, t.Secret, cfg)
 	if err != nil {
 		if t.Endpoint != "" && cfg.Model != "" {
 			return hub.WrongProtocol, fault.As(err).Safe
 		}
 		return hub.Unreachable, fault.As(err).Safe
 	}
+	a := chain[0]
 	ids, err := d.listModels(ctx, a)
 	state, reason := modelLiveness(ctx, err)
 	switch {
-	case err == nil && a.name != "" && !slices.Contains(ids, a.name):
+	case err == nil && a.Name != "" && !slices.Contains(ids, a.Name):
 		who := "The endpoint"
-		if a.portal {
+		if a.Portal {
 			who = "The portal's model server"
 		}
-		return hub.Alive, fmt.Sprintf("%s does not list the model %q.", who, a2a.Line(a.name, 100))
-	case errors.Is(err, model.ErrKey) && a.portal:
+		return hub.Alive, fmt.Sprintf("%s does not list the model %q.", who, a2a.Line(a.Name, 100))
+	case errors.Is(err, model.ErrKey) && a.Portal:
 		// The owner of the agent cannot renew the portal's key, so NeedsAuth would be a wrong request.
 		return hub.Unreachable, a.failureReason(err)
 	}
-	return state, redactSecret(reason, a.key)
+	return state, redactSecret(reason, a.server.Key)
 }
 
 // modelLiveness returns the liveness and the reason as a sentence, for the result of listing models: a
@@ -94,51 +94,23 @@ func toSentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// Models lists the names of models to choose from, at most 200: those of endpoint or, if it is empty,
-// those of the portal with its default first.
-func (d *Driver) Models(ctx context.Context, endpoint, key string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	a := chosenModel{portal: endpoint == "", key: key}
-	var err error
-	switch {
-	case !a.portal:
-		if a.client, err = model.New(d.cfg.RT, endpoint, key); err != nil {
-			return nil, err
-		}
-	case d.broken != nil:
-		return nil, fault.New(fault.Unavailable, "This portal has no model of its own. Give the address of one.")
-	default:
-		a.client, a.key, a.name = d.portal, d.cfg.Portal.Key, d.cfg.Portal.Name
-	}
-	ids, err := d.listModels(ctx, a)
-	if err != nil {
-		f := *fault.As(err)
-		f.Safe = redactSecret(f.Safe, a.key)
-		if a.portal {
-			f.Kind, f.Safe = fault.Unavailable, a.failureReason(err)
-		}
-		return nil, &f
-	}
-	var out []string
-	if a.name != "" {
-		out = append(out, a.name)
-	}
-	for _, id := range ids {
-		if len(out) < maxListed && id != a.name && a2a.Line(id, 256) == id {
-			out = append(out, id)
-		}
-	}
-	return out, nil
-}
-
-// listModels lists the models of a's server. The list of the portal's own server is cached for listLife,
-// because the probes of all its agents need it.
+// listModels lists the models of a's server. The lists of the portal's servers are cached for listLife,
+// because the probes of all their agents need them.
 func (d *Driver) listModels(ctx context.Context, a chosenModel) ([]string, error) {
-	if !a.portal {
+	if !a.Portal {
 		return a.client.Models(ctx)
 	}
-	return d.lists.getList(ctx, a.client.Models)
+	d.mu.Lock()
+	l := d.lists[a.server]
+	if l == nil {
+		if len(d.lists) >= models.MaxModels {
+			clear(d.lists) // of servers that the operator changed
+		}
+		l = &listing{}
+		d.lists[a.server] = l
+	}
+	d.mu.Unlock()
+	return l.getList(ctx, a.client.Models)
 }
 
 // listing caches one list, or its error, for listLife. Concurrent callers wait for one request.

@@ -37,7 +37,7 @@ func TestProbe(t *testing.T) {
 	gone := "http://" + agenttest.Refusing(t)
 	base := s.Base(agenttest.Echo)
 	for name, tt := range map[string]struct {
-		portal *Model
+		portal Models
 		at     hub.Target
 		state  hub.Live
 		reason string
@@ -51,13 +51,13 @@ func TestProbe(t *testing.T) {
 		"key in words":    {nil, target(answers(t, 500, `{"error":{"message":"broken by sk-1"}}`), "sk-1", "m"), hub.Unreachable, "The model's server failed (HTTP 500): broken by [key]"},
 		"bad settings":    {nil, hub.Target{Endpoint: base, Config: json.RawMessage(`{"instructions":7}`)}, hub.Unknown, "The agent's settings cannot be read."},
 		"no portal model": {nil, target("", "", ""), hub.Unreachable, "This portal has no model of its own; the agent's owner should give the address of one."},
-		"portal's":        {&Model{URL: base, Name: "echo-2"}, target("", "", ""), hub.Alive, ""},
-		"portal's other":  {&Model{URL: base, Name: "echo-2"}, target("", "", "x"), hub.Alive, ""}, // the portal's own is used
-		"portal's gone":   {&Model{URL: base, Name: "x"}, target("", "", ""), hub.Alive, `The portal's model server does not list the model "x".`},
-		"portal's key":    {&Model{URL: answers(t, 403, ""), Key: "sk-0", Name: "m"}, target("", "", ""), hub.Unreachable, "The portal's model refused the portal's key. Its operator should renew it."},
-		"portal's no url": {&Model{URL: "nonsense", Name: "m"}, target("", "", ""), hub.Unreachable, "The model's address is not a URL."},
+		"portal's":        {oneModel(base, "", "echo-2"), target("", "", ""), hub.Alive, ""},
+		"portal's other":  {oneModel(base, "", "echo-2"), target("", "", "x"), hub.Unreachable, `The agent's model "x" is not here any more. Its owner should choose another.`},
+		"portal's gone":   {oneModel(base, "", "x"), target("", "", ""), hub.Alive, `The portal's model server does not list the model "x".`},
+		"portal's key":    {oneModel(answers(t, 403, ""), "sk-0", "m"), target("", "", ""), hub.Unreachable, "The portal's model refused the portal's key. Its operator should renew it."},
+		"portal's no url": {oneModel("nonsense", "", "m"), target("", "", ""), hub.Unreachable, "The model's address is not a URL."},
 	} {
-		d := New(Config{RT: transport(t), Portal: tt.portal})
+		d := New(Config{RT: transport(t), Models: tt.portal})
 		live := d.Probe(t.Context(), tt.at)
 		if live.State != tt.state || tt.reason != "" && live.Reason != tt.reason || live.State != hub.Alive && live.Reason == "" || live.CheckedAt.IsZero() {
 			t.Errorf("%s: %+v", name, live)
@@ -70,11 +70,11 @@ func TestProbe(t *testing.T) {
 
 func TestProbe_AsksThePortalsModelOnce(t *testing.T) {
 	s := agenttest.NewOpenAIServer(t)
-	d := New(Config{RT: transport(t), Portal: &Model{URL: s.Base(agenttest.Echo), Name: "echo-1"}})
+	d := New(Config{RT: transport(t), Models: oneModel(s.Base(agenttest.Echo), "", "echo-1")})
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			if live := d.Probe(t.Context(), target("", "", fmt.Sprintf("echo-%d", i%3))); live.State != hub.Alive || live.Reason != "" {
+			if live := d.Probe(t.Context(), target("", "", []string{"", "default"}[i%2])); live.State != hub.Alive || live.Reason != "" {
 				t.Errorf("%+v", live)
 			}
 		})
@@ -121,42 +121,19 @@ func TestListing_ForgetsAfterAWhile(t *testing.T) {
 	})
 }
 
-func TestModels(t *testing.T) {
-	s := agenttest.NewOpenAIServer(t)
-	d := New(Config{RT: transport(t), Portal: &Model{URL: s.Base(agenttest.Echo), Key: "sk-portal", Name: "echo-2"}})
-	for _, tt := range [][2]string{{s.Base(agenttest.Echo), "echo-1 echo-2"}, {"", "echo-2 echo-1"}} {
-		got, err := d.Models(t.Context(), tt[0], "")
-		if err != nil || strings.Join(got, " ") != tt[1] {
-			t.Errorf("%s: %q %v", tt[0], got, err)
-		}
-	}
-	var many []string
-	for i := range 500 {
-		many = append(many, fmt.Sprintf(`{"id":"m%d"},{"id":"\u202em%d"}`, i, i))
-	}
-	got, err := d.Models(t.Context(), answers(t, 200, `{"data":[`+strings.Join(many, ",")+`]}`), "")
-	if err != nil || len(got) != maxListed || got[1] != "m1" {
-		t.Errorf("%d %v", len(got), err)
-	}
-	if _, err = d.Models(t.Context(), answers(t, 400, `{"error":"no sk-1"}`), "sk-1"); !fault.Is(err, fault.Invalid) || strings.Contains(err.Error(), "sk-1") {
-		t.Errorf("%v", err)
-	}
-	if _, err = New(Config{RT: transport(t)}).Models(t.Context(), "", ""); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("%v", err)
-	}
-	if _, err = d.Models(t.Context(), "nonsense", ""); !fault.Is(err, fault.Invalid) {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestRun_SaysWhichModelIsMissing(t *testing.T) {
 	w := newWorld(t, nil, agenttest.Turn{Text: "Hi."})
 	call := w.call("hi")
 	call.Agent.Endpoint = ""
-	if res, _ := w.run(call); res.State != task.Failed || !strings.Contains(res.Reason, "no model of its own") {
+	if res, _ := w.run(call); res.State != task.Failed || !strings.Contains(res.Reason, `model "m" is not here any more`) {
 		t.Errorf("%+v", res)
 	}
 	w.cfg.Model = ""
+	call = w.call("hi")
+	call.Agent.Endpoint = ""
+	if res, _ := w.run(call); res.State != task.Failed || !strings.Contains(res.Reason, "no model of its own") {
+		t.Errorf("%+v", res)
+	}
 	if res, _ := w.run(w.call("hi")); res.State != task.Failed || !strings.Contains(res.Reason, "names no model") {
 		t.Errorf("%+v", res)
 	}

@@ -1,5 +1,5 @@
-// Package prompt runs agents that consist of instructions: it sends the instructions to a model, the
-// portal's own or the owner's, and lets the model use the tools of other agents in a bounded loop. The
+// Package prompt runs agents that consist of instructions: it sends the instructions to a model, one of the
+// portal's or the owner's, and lets the model use the tools of other agents in a bounded loop. The
 // output of the model and the tools is untrusted: a tool that may change something runs only after the
 // person who asked consented, or when the owner allowed it beforehand. The package does not depend on
 // storage, on the way a tool is called or on the operator's token limits; they are behind Tools, Budget
@@ -13,13 +13,16 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/agentruntime/model"
+	"agentsite/internal/a2a"
 	"agentsite/internal/fault"
 	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/liveness"
+	"agentsite/internal/models"
 	"agentsite/internal/task"
 	"agentsite/internal/usage"
 )
@@ -32,15 +35,15 @@ var (
 // Config holds the dependencies of a Driver.
 type Config struct {
 	// RT sends requests to the owners' models; it must bound time and restrict addresses. PortalRT
-	// sends those to the portal's own model, at the address that the operator chose; nil means RT.
+	// sends those to the portal's models, at addresses that the operator chose; nil means RT.
 	RT, PortalRT http.RoundTripper
-	// Portal is the portal's own model; nil when it has none.
-	Portal *Model
+	// Models finds the named models; nil when there are none.
+	Models Models
 	// Tools finds the tools of other agents; nil when there are none.
 	Tools Tools
 	// Grants decides about calls that need a permission; nil means that a person is asked each time.
 	Grants Grants
-	// Budget is asked before each question to the portal's own model; nil means no bound.
+	// Budget is asked before each question to a model of the portal; nil means no bound.
 	Budget Budget
 	// Meter counts each answer of a model; nil means that none is counted.
 	Meter usage.Meter
@@ -50,11 +53,13 @@ type Config struct {
 	HistoryBytes int
 }
 
-// Model is a model on an OpenAI-compatible server.
-type Model struct {
-	URL  string // base, usually ending in /v1
-	Key  string
-	Name string // the default; agents may name another
+// Models finds named models.
+type Models interface {
+	// Chain returns the model with that name for the agents of an owner, "" for the portal's default, and the one that
+	// it falls back to. It is empty if there is none.
+	Chain(ownerID, name string) []models.Model
+	// ServerOf returns a model's server with its key.
+	ServerOf(m models.Model) (models.Server, error)
 }
 
 // Tools finds the tools that an agent may use for a call.
@@ -124,14 +129,13 @@ type Permission struct {
 // Driver runs agents of kind prompt. It is safe for concurrent use and holds
 // nothing that must be closed.
 type Driver struct {
-	cfg    Config
-	portal *model.Client // nil when the portal has no model
-	broken error         // the reason why the portal's model cannot be used
-	lists  listing
+	cfg Config
+
+	mu    sync.Mutex // guards lists
+	lists map[models.Server]*listing
 }
 
-// New returns the driver of kind prompt. A portal model that cannot be used is logged and fails each
-// task that needs it, because other agents do not.
+// New returns the driver of kind prompt.
 func New(cfg Config) *Driver {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -142,53 +146,78 @@ func New(cfg Config) *Driver {
 	if cfg.HistoryBytes <= 0 {
 		cfg.HistoryBytes = 24 << 10
 	}
-	d := &Driver{cfg: cfg}
-	if cfg.Portal == nil {
-		d.broken = fault.New(fault.Unavailable,
-			"This portal has no model of its own; the agent's owner should give the address of one.")
-		return d
-	}
-	if d.portal, d.broken = model.New(cfg.PortalRT, cfg.Portal.URL, cfg.Portal.Key); d.broken != nil {
-		cfg.Log.Error("the portal's model cannot be used", "error", d.broken)
-	}
-	return d
+	return &Driver{cfg: cfg, lists: make(map[models.Server]*listing)}
 }
 
 const (
 	// maxAttempts is how often one question is asked, over restarts.
 	maxAttempts = 2
-	// portalTokens bounds one answer of the portal's own model.
+	// portalTokens bounds one answer of a model of the portal.
 	portalTokens = 4096
 )
 
 // chosenModel is the model that one agent uses, with the client of its server.
 type chosenModel struct {
 	client *model.Client
-	name   string
-	key    string
-	portal bool
+	model.Terms
+	server models.Server
 	max    int // tokens of one answer; 0 leaves it to the model
 }
 
-// findModel returns the model of an agent: at endpoint with the owner's key in secret or, if endpoint is
-// empty, the portal's own. The error is an Unavailable or Invalid fault with a sentence for the caller.
-func (d *Driver) findModel(endpoint, secret string, cfg hub.PromptConfig) (chosenModel, error) {
+// findModels returns the model of an agent and those that it falls back to: at endpoint with the owner's key in secret
+// or, if endpoint is empty, the named model of the settings. The error is an Unavailable or Invalid fault with a
+// sentence for the caller.
+func (d *Driver) findModels(ownerID, endpoint, secret string, cfg hub.PromptConfig) ([]chosenModel, error) {
 	if endpoint != "" {
 		if cfg.Model == "" {
-			return chosenModel{}, fault.New(fault.Unavailable, "The agent names no model. Its owner should choose one.")
+			return nil, fault.New(fault.Unavailable, "The agent names no model. Its owner should choose one.")
 		}
-		client, err := model.New(d.cfg.RT, endpoint, secret)
-		return chosenModel{client: client, name: cfg.Model, key: secret, max: max(cfg.MaxTokens, 0)}, err
+		a := chosenModel{Terms: model.Terms{Name: cfg.Model}, server: models.Server{URL: endpoint, Key: secret},
+			max: max(cfg.MaxTokens, 0)}
+		var err error
+		a.client, err = model.New(d.cfg.RT, a.server)
+		return []chosenModel{a}, err
 	}
-	if d.broken != nil {
-		return chosenModel{}, d.broken
+	var chain []models.Model
+	if d.cfg.Models != nil {
+		chain = d.cfg.Models.Chain(ownerID, cfg.Model)
 	}
-	// The operator pays, so the owner may not choose another of the provider's models.
-	a := chosenModel{client: d.portal, name: d.cfg.Portal.Name, key: d.cfg.Portal.Key, portal: true, max: cfg.MaxTokens}
-	if a.max <= 0 || a.max > portalTokens {
-		a.max = portalTokens
+	switch {
+	case len(chain) > 0:
+	case cfg.Model != "":
+		return nil, fault.New(fault.Unavailable, "The agent's model %q is not here any more. Its owner should choose "+
+			"another.", a2a.Line(cfg.Model, 100))
+	default:
+		return nil, fault.New(fault.Unavailable,
+			"This portal has no model of its own; the agent's owner should give the address of one.")
 	}
-	return a, nil
+	out := make([]chosenModel, len(chain))
+	for i, m := range chain {
+		var err error
+		if out[i], err = d.useModel(m); err != nil {
+			return nil, err
+		}
+		out[i].max = max(cfg.MaxTokens, 0)
+		if m.IsPortal() && (out[i].max == 0 || out[i].max > portalTokens) {
+			out[i].max = portalTokens
+		}
+	}
+	return out, nil
+}
+
+// useModel returns a named model with the client of its server.
+func (d *Driver) useModel(m models.Model) (chosenModel, error) {
+	a := chosenModel{Terms: model.Terms{Name: m.Model, Price: m.Price, Portal: m.IsPortal()}}
+	var err error
+	if a.server, err = d.cfg.Models.ServerOf(m); err != nil {
+		return a, fault.Wrap(fault.Unavailable, err, "The key of the model %q cannot be read.", m.Name)
+	}
+	rt := d.cfg.RT
+	if a.Portal {
+		rt = d.cfg.PortalRT
+	}
+	a.client, err = model.New(rt, a.server)
+	return a, err
 }
 
 func readSettings(b json.RawMessage) (hub.PromptConfig, error) {
@@ -204,14 +233,14 @@ func readSettings(b json.RawMessage) (hub.PromptConfig, error) {
 // cannot change a key.
 func (a chosenModel) failureReason(err error) string {
 	switch {
-	case errors.Is(err, model.ErrKey) && a.portal:
+	case errors.Is(err, model.ErrKey) && a.Portal:
 		return "The portal's model refused the portal's key. Its operator should renew it."
-	case errors.Is(err, model.ErrKey) && a.key != "":
+	case errors.Is(err, model.ErrKey) && a.server.Key != "":
 		return "The endpoint refused the key that is stored for this agent. Its owner should renew it."
 	case errors.Is(err, model.ErrKey):
 		return "The endpoint asks for a key and none is stored for this agent. Its owner should add one."
 	}
-	return redactSecret(fault.As(err).Safe, a.key)
+	return redactSecret(fault.As(err).Safe, a.server.Key)
 }
 
 // redactSecret removes a credential from a text of the server, because its readers are not the owner of

@@ -31,13 +31,15 @@ const (
 // run is one call of an agent.
 type run struct {
 	tracer
-	d     *Driver
-	call  task.Call
-	cfg   hub.PromptConfig
-	ask   chosenModel
-	offer offer
-	out   task.Sink
-	st    *state
+	d    *Driver
+	call task.Call
+	cfg  hub.PromptConfig
+	ask  chosenModel
+	// others are asked when ask fails before its first token.
+	others []chosenModel
+	offer  offer
+	out    task.Sink
+	st     *state
 	// pictures are data URLs that are sent with the last message; the text of the conversation refers to
 	// them by number.
 	pictures []string
@@ -58,10 +60,12 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
 	r := &run{d: d, call: call, cfg: cfg, out: out}
-	if r.ask, err = d.findModel(call.Agent.Endpoint, call.Agent.Secret, cfg); err != nil {
+	chain, err := d.findModels(call.Agent.OwnerID, call.Agent.Endpoint, call.Agent.Secret, cfg)
+	if err != nil {
 		return failedResult(nil, fault.As(err).Safe), nil
 	}
-	r.tracer = newTracer(ctx, r.ask.key)
+	r.ask, r.others = chain[0], chain[1:]
+	r.tracer = newTracer(ctx, r.ask.server.Key)
 	if r.st, err = r.loadState(ctx); err != nil {
 		return task.Result{}, err
 	}
@@ -401,8 +405,7 @@ func (r *run) endWithReply(reply model.Reply) {
 
 // failTask ends the task as failed, with the shown text and a reason.
 func (r *run) failTask(format string, args ...any) {
-	res := failedResult(r.shownParts(), fmt.Sprintf(format, args...))
-	r.result = &res
+	r.result = r.failure(fmt.Sprintf(format, args...))
 }
 
 // showText shows text and stores it. The texts of two answers of the model are separate paragraphs.
@@ -429,10 +432,27 @@ func (r *run) shownParts() []task.Part {
 	return []task.Part{task.TextPart(r.st.Said)}
 }
 
-// chatWithModel sends the conversation to the model, within the budget. A refusal or an error of the model ends the
-// task.
+// chatWithModel sends the conversation to the model, within the budget, and to the one it falls back to if it fails
+// before its first token. A refusal or an error of the last model ends the task.
 func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
-	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
+	for {
+		reply, failure, err := r.chatOnce(ctx)
+		if err != nil || failure == nil {
+			return reply, err
+		}
+		if len(r.others) == 0 || reply.Text != "" {
+			r.result = failure
+			return reply, nil
+		}
+		r.ask, r.others = r.others[0], r.others[1:]
+		r.tracer = newTracer(ctx, r.ask.server.Key)
+	}
+}
+
+// chatOnce sends the conversation to the chosen model. failure is the result of the task if the model failed and is not
+// followed by another.
+func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Result, err error) {
+	req := openai.ChatRequest{Model: r.ask.Name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
 		Tools: r.offer.listed}
 	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg,
 		len(r.offer.listed) > 0))
@@ -442,27 +462,26 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	req.Messages = append(req.Messages, r.st.Turns...)
 	body, err := json.Marshal(req)
 	if err != nil {
-		return model.Reply{}, err
+		return reply, nil, err
 	}
 	in := model.EstimateInput(len(body), len(r.pictures))
 	req.Messages[last].Pictures = r.pictures
 	settle := func(int) {}
-	if r.ask.portal && r.d.cfg.Budget != nil {
+	if r.ask.Portal && r.d.cfg.Budget != nil {
 		if settle, err = r.d.cfg.Budget.Reserve(ctx, r.call.Caller, in+r.ask.max); err != nil {
 			if ctx.Err() != nil {
-				return model.Reply{}, context.Cause(ctx)
+				return reply, nil, context.Cause(ctx)
 			}
 			f := fault.As(err)
 			if f.Kind == fault.Internal {
-				return model.Reply{}, err
+				return reply, nil, err
 			}
-			r.failTask("%s", f.Safe)
-			return model.Reply{}, nil
+			return reply, r.failure(f.Safe), nil
 		}
 	}
 	r.traceMessage(true, r.traceHead(), string(body))
 	r.gap = r.st.Said != ""
-	reply, err := r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
+	reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	if len(r.pictures) > 0 && reply.Text == "" && ctx.Err() == nil && model.RefusedPictures(err) {
 		// The model reads only text, so send the pictures' names in the text without the pictures.
 		r.pictures, req.Messages[last].Pictures = nil, nil
@@ -470,24 +489,28 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	}
 	used := reply.Used(ctx, err, in)
 	settle(used.Total())
-	model.Count(ctx, r.d.cfg.Meter, r.call, r.ask.name, r.ask.portal, used)
+	model.Count(ctx, r.d.cfg.Meter, r.call, r.ask.Terms, used)
 	if ctx.Err() != nil {
-		return reply, context.Cause(ctx)
+		return reply, nil, context.Cause(ctx)
 	}
 	if res, busy := model.BusyResult(err); busy && r.st.Said == "" && len(r.st.Turns) == 0 {
 		r.traceMessage(false, "no answer", res.Reason)
-		r.result = &res
-		return reply, nil
+		return reply, &res, nil
 	}
 	if err != nil {
 		why := r.ask.failureReason(err)
 		r.traceMessage(false, "no answer", why)
-		r.failTask("%s", why)
-		return reply, nil
+		return reply, r.failure(why), nil
 	}
 	r.traceReply(reply)
 	if r.over {
 		r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 	}
-	return reply, nil
+	return reply, nil, nil
+}
+
+// failure returns the result of a task that failed, with the text shown so far.
+func (r *run) failure(reason string) *task.Result {
+	res := failedResult(r.shownParts(), reason)
+	return &res
 }

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/agentruntime/model"
 	"agentsite/internal/clock"
+	"agentsite/internal/models"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 )
@@ -54,10 +55,14 @@ func (t tracer) traceReply(reply model.Reply) {
 // traceHead names a question to the model. The address of the portal's own model is hidden, because
 // only the operator may see it.
 func (r *run) traceHead() string {
-	if r.ask.portal {
-		return "question to the portal's model " + cleanName(r.ask.name)
+	if r.ask.Portal {
+		return "question to the portal's model " + cleanName(r.ask.Name)
 	}
-	return "POST " + redactSecret(r.call.Agent.Endpoint, r.ask.key) + "/chat/completions"
+	path := "/chat/completions"
+	if r.ask.server.Provider == models.Anthropic {
+		path = "/messages"
+	}
+	return "POST " + redactSecret(r.ask.server.URL, r.ask.server.Key) + path
 }
 
 func cutText(s string) string {

@@ -11,6 +11,7 @@ import (
 	"agentsite/agentruntime/speech"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/models"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 )
@@ -41,7 +42,7 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, fault.Wrap(fault.Unavailable, err,
 			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
-	client, err := model.New(d.rt, call.Agent.Endpoint, call.Agent.Secret)
+	client, err := model.New(d.rt, models.Server{URL: call.Agent.Endpoint, Key: call.Agent.Secret})
 	if err != nil {
 		return task.Result{}, err
 	}
@@ -66,7 +67,7 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 			return task.Result{}, merr
 		}
 		in := model.EstimateInput(len(body), len(pictures))
-		model.Count(ctx, d.cfg.Meter, call, cfg.Model, false, reply.Used(ctx, err, in))
+		model.Count(ctx, d.cfg.Meter, call, model.Terms{Name: cfg.Model}, reply.Used(ctx, err, in))
 	}
 	if ctx.Err() != nil {
 		return task.Result{}, context.Cause(ctx)

@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/models"
 )
 
 // probeTime bounds all requests of one probe.
@@ -75,7 +76,7 @@ func (p *Prober) probeOpenAI(ctx context.Context, t hub.Target) (hub.Live, strin
 	if err != nil {
 		return hub.Unknown, "The agent's settings cannot be read."
 	}
-	client, err := model.New(p.rt, t.Endpoint, t.Secret)
+	client, err := model.New(p.rt, models.Server{URL: t.Endpoint, Key: t.Secret})
 	if err != nil {
 		return hub.WrongProtocol, fault.As(err).Safe
 	}

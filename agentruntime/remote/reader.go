@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/models"
 )
 
 // readTime bounds all requests for one address.
@@ -107,7 +108,7 @@ const maxModelsShown = 50
 // readModels describes an OpenAI-compatible server by the models that it lists. The error is an Invalid
 // or Unavailable fault.
 func (r *Reader) readModels(ctx context.Context, base string) (hub.Described, error) {
-	client, err := model.New(r.rt, base, "")
+	client, err := model.New(r.rt, models.Server{URL: base})
 	if err != nil {
 		return hub.Described{}, err
 	}

@@ -16,7 +16,6 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
-	"agentsite/internal/usage"
 )
 
 // accountAPI has the API's routes about the caller: tokens, notifications, domains, webhooks. All of them
@@ -28,7 +27,6 @@ type accountAPI struct {
 	hooks    *notify.Service
 	storage  Storage
 	grants   *grant.Service
-	usage    *usage.Service
 }
 
 func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

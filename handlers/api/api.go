@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"agentsite/handlers/address"
+	"agentsite/handlers/api/spending"
 	"agentsite/handlers/files"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
@@ -28,7 +29,6 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/quota"
 	"agentsite/internal/task"
-	"agentsite/internal/usage"
 )
 
 // API is the HTTP API of a portal. Create it with New.
@@ -43,6 +43,7 @@ type API struct {
 	chats      *chatAPI
 	account    *accountAPI
 	queue      Queue
+	spending   *spending.API
 }
 
 // Config holds the services that the API calls; every field is required.
@@ -61,7 +62,7 @@ type Config struct {
 	Files      *files.Files
 	Storage    Storage
 	Grants     *grant.Service
-	Usage      *usage.Service
+	Spending   *spending.API
 	Log        *slog.Logger
 }
 
@@ -75,13 +76,14 @@ type Storage interface {
 func New(cfg Config, publications Publications) *API {
 	return &API{
 		portal: cfg.Portal, cookieName: cfg.CookieName, peers: cfg.Peers, queue: cfg.Queue,
+		spending: cfg.Spending,
 		sessions: cfg.Sessions,
 		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, publications: publications,
 			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
 			sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
 		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks,
-			storage: cfg.Storage, grants: cfg.Grants, usage: cfg.Usage},
+			storage: cfg.Storage, grants: cfg.Grants},
 	}
 }
 
@@ -132,7 +134,7 @@ func (d *API) Routes(r chi.Router) {
 	r.Post("/tasks/{id}/cancel", d.sessions.API(d.chats.apiCancelTask))
 	r.Post("/tasks/{id}/input", d.sessions.API(d.chats.apiTaskInput))
 
-	r.Get("/usage", d.sessions.Listing(d.account.apiUsage))
+	d.spending.Routes(r, d.sessions)
 	r.Get("/grants", d.sessions.API(d.account.apiGrants))
 	r.Put("/grants/{id}", d.sessions.API(d.account.apiPutGrant))
 	r.Delete("/grants/{id}", d.sessions.API(d.account.apiDeleteGrant))

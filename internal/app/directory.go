@@ -83,12 +83,11 @@ func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind ma
 	words hub.Index, queue *agentruntime.Queue) {
 	probes := liveness.NewQueue(p.db.Hub, p.log)
 	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: probes, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind)}, Sealer: keys,
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind)}, Sealer: keys, Models: namedModels{p.models},
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,
 		Kinds:    agentkind.Registered(),
-		Loopback: settings.LoopbackHost(p.url.Hostname()),
-		Model:    p.set.ModelName(), ModelHost: p.set.ModelHost()}
+		Loopback: settings.LoopbackHost(p.url.Hostname())}
 	p.hub = hub.New(p.connectHub(ports), cfg)
 	monitor := liveness.Ports{Queue: probes, Directory: p.hub, Notices: p.hub.Notices, Proofs: p.hub.Proofs,
 		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}

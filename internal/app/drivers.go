@@ -78,7 +78,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	}
 	tools := p.newTools(d.mcp)
 	d.prompt = prompt.New(prompt.Config{RT: patient,
-		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.Model,
+		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Models: p.models,
 		Tools: tools, Grants: tools, Meter: p.usage,
 		Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
 	return d

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"agentsite/internal/ident"
@@ -18,13 +19,33 @@ func grantCells() map[string]cell {
 		w.as["owner"].With(t).Must(http.MethodPut, "/api/v1/grants/"+id, body(w, object{}), http.StatusOK)
 		return object{id: id}
 	}
+	model := func(*world, object) any {
+		return map[string]any{"name": strings.ToLower(apptest.Fresh("m")), "url": "https://llm.example/v1", "model": "m-1"}
+	}
+	named := func(t *testing.T, w *world, _ string) object {
+		name := strings.ToLower(apptest.Fresh("m"))
+		w.as["owner"].With(t).Must(http.MethodPost, "/api/v1/models",
+			map[string]any{"name": name, "url": "https://llm.example/v1", "model": "m-1"}, http.StatusCreated)
+		return object{name: name, id: name}
+	}
+	modelForm := func(*world, object) any {
+		return form("name", strings.ToLower(apptest.Fresh("m")), "url", "https://llm.example/v1", "model", "m-1", "provider", "openai")
+	}
 	return map[string]cell{
-		"GET /api/v1/usage":          {},
-		"GET /account/usage":         {},
-		"GET /api/v1/grants":         {},
-		"PUT /api/v1/grants/{id}":    {object: granted, body: body},
-		"DELETE /api/v1/grants/{id}": {object: granted},
-		"GET /account/grants":        {},
+		"GET /api/v1/models":               {},
+		"POST /api/v1/models":              {body: model},
+		"PATCH /api/v1/models/{name}":      {object: named, body: func(*world, object) any { return map[string]any{"model": "m-2"} }},
+		"DELETE /api/v1/models/{name}":     {object: named},
+		"GET /account/models":              {},
+		"POST /account/models":             {body: modelForm},
+		"POST /account/models/{id}":        {object: named, body: modelForm},
+		"POST /account/models/{id}/delete": {object: named, body: func(*world, object) any { return form() }},
+		"GET /api/v1/usage":                {},
+		"GET /account/usage":               {},
+		"GET /api/v1/grants":               {},
+		"PUT /api/v1/grants/{id}":          {object: granted, body: body},
+		"DELETE /api/v1/grants/{id}":       {object: granted},
+		"GET /account/grants":              {},
 		"POST /account/grants": {body: func(*world, object) any {
 			return form("agent", "calc", "tool", "ask", "scope", "guide", "decision", "deny")
 		}},

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -12,7 +13,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -42,6 +42,7 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/limit"
 	"agentsite/internal/liveness"
+	"agentsite/internal/models"
 	"agentsite/internal/notify"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
@@ -116,6 +117,7 @@ type services struct {
 	notifier *notifier
 	grants   *grant.Service
 	usage    *usage.Service
+	models   *models.Service
 }
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
@@ -228,10 +230,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	out.PerHost = callsPerHost(p.set.Bounds.Work)
 	p.calls = egress.New(out)
 	host := p.url.Host
-	p.name = p.set.Name
-	if p.name == "" {
-		p.name = host
-	}
+	p.name = cmp.Or(p.set.Name, host)
 	p.keys, p.started = keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 
@@ -244,8 +243,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	queue := agentruntime.NewQueue(workLimits(p.set.Bounds.Work))
 	p.queue = queue
-	prices := usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
-	p.usage = usage.NewService(p.db.Usages, prices, p.log)
+	if err := p.openModels(ctx, keys); err != nil {
+		return err
+	}
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
 	p.openDirectory(keys, rt, byKind, words, queue)
@@ -258,7 +258,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
 	p.callers = p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
-	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooks.Hooked(),
+	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys,
+		Transport: p.told.RoundTripper(), Wake: p.db.Hooks.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
@@ -282,14 +283,15 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks,
-		Grants: p.grants, Usage: p.usage, Publications: p.publications(), Connections: p.connections,
+		Grants: p.grants, Usage: p.usage, Models: p.models, Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: p.signer, Operational: p.operational, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
+	p.a2a = a2a.New(a2a.Config{Signer: p.signer, Operational: p.operational, Callers: p.callers,
+		Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
 		Guests: p.set.GuestsAllowed, Only10: conformance.Name, Started: p.started, Log: p.log})
 	var servers map[string]*endpoint.Server
 	if p.set.Conformance {

@@ -152,7 +152,9 @@ func serveFlags(fs *flags) {
 	fs.addSetting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES",
 		"address `RANGES` of proxies whose forwarding headers are trusted")
 	fs.addSetting(&fs.cfg.LLMURL, "llm-url", "AGENTSITE_LLM_URL",
-		"`URL` of the portal's own model, an OpenAI-compatible base ending in /v1")
+		"`URL` of the portal's own model, the base of its API, usually ending in /v1")
+	fs.addSetting(&fs.cfg.LLMProvider, "llm-provider", "AGENTSITE_LLM_PROVIDER",
+		"the protocol of --llm-url: `openai|anthropic`")
 	fs.addSetting(&fs.cfg.LLMKey, "llm-key", "AGENTSITE_LLM_KEY", "its `KEY`, if it needs one")
 	fs.hideDefault("llm-key")
 	fs.addSetting(&fs.cfg.LLMModel, "llm-model", "AGENTSITE_LLM_MODEL", "its `NAME`, for example llama3.2")

@@ -74,7 +74,7 @@ type Draft struct {
 type rules struct {
 	kinds     []Kind
 	addresses AddressPolicy
-	model     string // the portal's own model; empty if it has none
+	models    Models
 }
 
 func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }

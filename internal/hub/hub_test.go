@@ -102,7 +102,7 @@ func open(t *testing.T) *world {
 	}
 	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, witness: &witness{tokens: map[string]bool{}, signed: map[string]hub.Described{}}, index: index.New()}
 	queue := liveness.NewQueue(db, slog.New(slog.DiscardHandler))
-	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Probes: queue, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys, Addresses: outsideOnly{}, Connections: w}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
+	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Probes: queue, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys, Addresses: outsideOnly{}, Connections: w, Models: noModels{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
 		Log: slog.New(slog.DiscardHandler)})
 	person := func(name string, kind ident.ActorKind) ident.Actor {
 		a := storetest.Account(t, db, name)
@@ -177,3 +177,8 @@ func (w *world) call(who ident.Actor, a hub.Agent) string {
 	room := storetest.Conversation(w.t, w.db, account.Account{ID: who.ID, Name: who.Name}, a)
 	return storetest.Say(w.t, w.db, room, account.Account{ID: who.ID, Name: who.Name}, "hello", a).Tasks[0].ID
 }
+
+// noModels implements hub.Models.
+type noModels struct{}
+
+func (noModels) NamedModel(_, _ string) (model, host string, ok bool) { return "", "", false }

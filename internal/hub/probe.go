@@ -8,6 +8,7 @@ import (
 // Target is an endpoint to contact: values of a form or a registration, with the decrypted secret for this one use.
 type Target struct {
 	Kind     Kind
+	OwnerID  string // "" if unknown, or for a built-in agent
 	Endpoint string
 	Config   json.RawMessage
 	Secret   string

@@ -18,10 +18,7 @@ type Config struct {
 	Kinds []Kind
 	// Loopback is true if the portal is reachable on this machine only.
 	Loopback bool
-	// Model is the name of the portal's own model, empty if it has none. ModelHost is the host that runs
-	// it, empty for this machine.
-	Model, ModelHost string
-	Log              *slog.Logger
+	Log      *slog.Logger
 }
 
 // Service implements the directory of one portal. It is safe for concurrent use. Create it with New and
@@ -42,6 +39,7 @@ type Service struct {
 	reader  Reader
 	trier   Trier
 	sealer  Sealer
+	models  Models
 	network Network
 	wider   Wider
 	seeker  Seeker
@@ -88,8 +86,17 @@ type Ports struct {
 	Connections Connections
 	// NoticeQueue delivers notices; nil leaves them on the pages only.
 	NoticeQueue NoticeQueue
+	// Models may be nil if no prompt agent can be registered.
+	Models Models
 	// Reports are the liveness reports of other portals; nil leaves only the results of this portal's probes.
 	Reports LivenessReports
+}
+
+// Models are the models of prompt agents without an address.
+type Models interface {
+	// NamedModel returns a model's name on its server and the host of that, empty for this machine, by the name that
+	// agents of the owner use, "" for the portal's default.
+	NamedModel(ownerID, name string) (model, host string, ok bool)
 }
 
 // AddressPolicy decides which addresses the portal may call.
@@ -112,9 +119,8 @@ func New(ports Ports, cfg Config) *Service {
 		Notices:      &Notifier{store: ports.Store, queue: ports.NoticeQueue, log: cfg.Log},
 		Searches:     &SavedSearches{store: ports.Store},
 		store:        ports.Store, index: ports.Index, probes: ports.Probes, reader: ports.Reader, trier: ports.Trier,
-		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, seeker: ports.Seeker,
-		reports: ports.Reports, addresses: ports.Addresses, connections: ports.Connections,
-		cfg:     cfg,
+		sealer: ports.Sealer, models: ports.Models, network: ports.Network, ways: ports.Ways,
+		wider: ports.Wider, seeker: ports.Seeker, reports: ports.Reports, addresses: ports.Addresses, connections: ports.Connections, cfg: cfg,
 		reads:   limit.New(2*time.Second, 20, 50_000),
 		looks:   limit.New(200*time.Millisecond, 100, 50_000),
 		trying:  make(chan struct{}, maxTrying),
@@ -135,14 +141,17 @@ func New(ports Ports, cfg Config) *Service {
 
 // draftRules returns the rules that drafts are checked against.
 func (s *Service) draftRules() rules {
-	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, model: s.cfg.Model}
+	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, models: s.models}
 }
 
 // Kinds returns a copy of the kinds that people may register.
 func (s *Service) Kinds() []Kind { return slices.Clone(s.cfg.Kinds) }
 
-// Model returns the name of the portal's own model, empty if it has none.
-func (s *Service) Model() string { return s.cfg.Model }
+// Model returns the name of the portal's default model, empty if it has none.
+func (s *Service) Model() string {
+	model, _, _ := s.models.NamedModel("", "")
+	return model
+}
 
 // TextGoesTo returns the host, or a description of the program, that receives text sent to an agent;
 // empty if the text stays on this portal. Pages disclose it.
@@ -153,7 +162,8 @@ func (s *Service) TextGoesTo(a Agent) string {
 	case a.Endpoint != "":
 		return a.Host()
 	case a.Kind == Prompt:
-		return s.cfg.ModelHost
+		_, host, _ := s.models.NamedModel(a.OwnerID, promptConfig(a).Model)
+		return host
 	case a.Kind == Link:
 		return "a program of " + a.OwnerName
 	}

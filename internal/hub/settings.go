@@ -150,10 +150,11 @@ func (p *PromptConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	case a.Endpoint != "":
 		checkEndpoint(c, rules.addresses, a.Endpoint, Prompt)
 		c.Field(p.Model != "", "config.model", "name the model, for example llama3.2")
-	case p.Model != "" && rules.model != "" && p.Model != rules.model:
-		c.Field(false, "config.model", "leave it empty: without an address the portal's own model is used, %s", rules.model)
-	case rules.model == "":
-		c.Field(false, "endpoint", "this portal has no model of its own; give the address of one, ending in /v1")
+	default:
+		_, _, ok := rules.models.NamedModel(a.OwnerID, p.Model)
+		c.Field(ok || p.Model == "", "config.model", "there is no model of that name here; leave it empty for the portal's")
+		c.Field(ok || p.Model != "", "endpoint",
+			"this portal has no model of its own; give the address of one, ending in /v1")
 	}
 }
 

@@ -12,17 +12,13 @@ import (
 	"agentsite/internal/ident"
 )
 
-// promptTools returns the names of the agents that a prompt agent may use as tools; nil for other kinds.
-func promptTools(a Agent) []string {
-	var conf PromptConfig
+// promptConfig returns the settings of a prompt agent; zero for other kinds, and if they cannot be read.
+func promptConfig(a Agent) (conf PromptConfig) {
 	if a.Kind != Prompt || json.Unmarshal(a.Config, &conf) != nil {
-		return nil
+		return PromptConfig{}
 	}
-	return conf.Tools
+	return conf
 }
-
-// isPortalTool reports whether a name means a tool of the portal, which works with the rights of whoever asks.
-func isPortalTool(name string) bool { return name == grant.Find || name == grant.Ask }
 
 // isAgentName reports whether s is the name of an agent of this portal, or a handle of another one's.
 func isAgentName(s string) bool {
@@ -45,19 +41,16 @@ type callableAgents interface {
 // mayUse returns a Forbidden fault if an edit would give its author access to tools that only the owner
 // may use. A prompt agent calls its tools with the rights of its owner, whoever wrote its instructions.
 func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next Agent) error {
-	tools := promptTools(next)
+	tools := promptConfig(next).Tools
 	if len(tools) == 0 || actor.IsPerson() && actor.ID == next.OwnerID {
 		return nil
 	}
 	if before.Kind == next.Kind && before.Endpoint == next.Endpoint && bytes.Equal(before.Config, next.Config) {
 		return nil
 	}
-	had := promptTools(before)
+	had := promptConfig(before).Tools
 	owner := ident.Actor{Kind: ident.Person, ID: next.OwnerID, Name: next.OwnerName}
 	for _, name := range tools {
-		if isPortalTool(name) {
-			continue
-		}
 		ok, err := t.canCall(ctx, actor, name)
 		if err != nil {
 			return err
@@ -80,8 +73,11 @@ func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next 
 }
 
 // canCall reports whether Service.Callable allows the actor to call an agent; a NotFound, Forbidden or
-// Conflict fault counts as false.
+// Conflict fault counts as false. The tools of the portal work with the rights of whoever asks, so all may use them.
 func (t toolRights) canCall(ctx context.Context, actor ident.Actor, name string) (bool, error) {
+	if name == grant.Find || name == grant.Ask {
+		return true, nil
+	}
 	_, err := t.agents.Callable(ctx, actor, name)
 	switch {
 	case err == nil:
@@ -96,13 +92,10 @@ func (t toolRights) canCall(ctx context.Context, actor ident.Actor, name string)
 // written by the former owner would run with the rights of the new one. changed is false if nothing was removed.
 func (t toolRights) givenTools(ctx context.Context, former ident.Actor,
 	a Agent) (config json.RawMessage, changed bool, err error) {
-	tools := promptTools(a)
-	kept := make([]string, 0, len(tools))
-	for _, name := range tools {
-		ok, err := isPortalTool(name), error(nil)
-		if !ok {
-			ok, err = t.canCall(ctx, former, name)
-		}
+	conf := promptConfig(a)
+	kept := make([]string, 0, len(conf.Tools))
+	for _, name := range conf.Tools {
+		ok, err := t.canCall(ctx, former, name)
 		if err != nil {
 			return nil, false, err
 		}
@@ -110,12 +103,8 @@ func (t toolRights) givenTools(ctx context.Context, former ident.Actor,
 			kept = append(kept, name)
 		}
 	}
-	if len(kept) == len(tools) {
+	if len(kept) == len(conf.Tools) {
 		return a.Config, false, nil
-	}
-	var conf PromptConfig
-	if err := json.Unmarshal(a.Config, &conf); err != nil {
-		return nil, false, err
 	}
 	conf.Tools = kept
 	config, err = json.Marshal(conf)

@@ -31,7 +31,7 @@ func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness
 		return c.Agent.Liveness, nothing
 	}
 	a := m.agents.LearnCard(ctx, c.Agent)
-	t := hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
+	t := hub.Target{Kind: a.Kind, OwnerID: a.OwnerID, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
 		// The agent in c may be older than the last edit: a new credential must not be sent to the
 		// old address.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
@@ -8,23 +9,27 @@ import (
 	"strconv"
 	"strings"
 
-	"agentsite/agentruntime/prompt"
+	"agentsite/internal/models"
 )
 
 // parseLLM parses the settings of the portal's own model. given is false if none of them is set.
 // Loopback and private addresses are allowed, because the operator chose the address.
-func parseLLM(address, key, model string) (m prompt.Model, given bool, err error) {
+func parseLLM(provider, address, key, model string) (m models.Model, given bool, err error) {
 	if address == "" {
 		switch {
 		case model != "":
 			return m, false, fmt.Errorf("--llm-model %q: say where the model is with --llm-url, for example --llm-url http://127.0.0.1:11434/v1", model)
 		case key != "":
 			return m, false, fmt.Errorf("--llm-key: say what the key is for with --llm-url, for example --llm-url https://api.openai.com/v1")
+		case provider != "" && provider != string(models.OpenAI):
+			return m, false, fmt.Errorf("--llm-provider %q: say where the model is with --llm-url, for example --llm-url https://api.anthropic.com/v1", provider)
 		}
 		return m, false, nil
 	}
 	u, err := url.Parse(strings.TrimRight(address, "/"))
 	switch {
+	case provider != "" && provider != string(models.OpenAI) && provider != string(models.Anthropic):
+		return m, false, fmt.Errorf("--llm-provider %q: use %s or %s", provider, models.OpenAI, models.Anthropic)
 	case err != nil:
 		return m, false, fmt.Errorf("--llm-url: is not an address; write it like http://127.0.0.1:11434/v1")
 	case u.User != nil:
@@ -35,6 +40,8 @@ func parseLLM(address, key, model string) (m prompt.Model, given bool, err error
 		return m, false, fmt.Errorf("--llm-url: give the base of the API, usually ending in /v1, without query or fragment")
 	case strings.HasSuffix(u.Path, "/chat/completions"):
 		return m, false, fmt.Errorf("--llm-url %q: give the base of the API: leave /chat/completions out", address)
+	case strings.HasSuffix(u.Path, "/messages"):
+		return m, false, fmt.Errorf("--llm-url %q: give the base of the API: leave /messages out", address)
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return m, false, fmt.Errorf("--llm-key: a key has no spaces, line breaks or special letters")
@@ -48,7 +55,9 @@ func parseLLM(address, key, model string) (m prompt.Model, given bool, err error
 	if len(model) > 200 || strings.ContainsFunc(model, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return m, false, fmt.Errorf("--llm-model: use at most 200 characters on one line")
 	}
-	return prompt.Model{URL: u.String(), Key: key, Name: model}, true, nil
+	m = models.Model{Name: models.Default, Provider: models.Provider(cmp.Or(provider, string(models.OpenAI))),
+		URL: u.String(), Model: model, HasKey: key != "", Fixed: true}
+	return m, true, nil
 }
 
 // nearHost reports whether a host name or address looks like this machine, a container or a private

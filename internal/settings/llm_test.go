@@ -4,36 +4,36 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/prompt"
+	"agentsite/internal/models"
 )
 
 func TestParseLLM(t *testing.T) {
 	for _, tt := range []struct {
 		url, key, model string
-		want            prompt.Model
+		want            models.Model
 		says            string
 	}{
-		{"http://127.0.0.1:11434/v1", "", "llama3", prompt.Model{URL: "http://127.0.0.1:11434/v1", Name: "llama3"}, ""},
-		{"http://localhost:1234/v1/", "sk-1", "m", prompt.Model{URL: "http://localhost:1234/v1", Key: "sk-1", Name: "m"}, ""},
-		{"https://api.example.com/v1", "sk-1", "m", prompt.Model{URL: "https://api.example.com/v1", Key: "sk-1", Name: "m"}, ""},
-		{"http://10.0.0.7/v1", "", "m", prompt.Model{URL: "http://10.0.0.7/v1", Name: "m"}, ""},
-		{"", "", "m", prompt.Model{}, "--llm-url"},
-		{"", "sk-secret", "", prompt.Model{}, "--llm-key"},
-		{"http://127.0.0.1/v1", "", "", prompt.Model{}, "--llm-model"},
-		{"ftp://x/v1", "", "m", prompt.Model{}, "--llm-url"},
-		{"127.0.0.1:11434", "", "m", prompt.Model{}, "--llm-url"},
-		{"https://u:sk-secret@x/v1", "", "m", prompt.Model{}, "--llm-key"},
-		{"https://x/v1?key=sk-secret", "", "m", prompt.Model{}, "without query"},
-		{"https://x/v1/chat/completions", "", "m", prompt.Model{}, "leave /chat/completions out"},
-		{"http://litellm:4000/v1", "sk-1", "m", prompt.Model{URL: "http://litellm:4000/v1", Key: "sk-1", Name: "m"}, ""},
-		{"http://[fd00::1]/v1", "sk-1", "m", prompt.Model{URL: "http://[fd00::1]/v1", Key: "sk-1", Name: "m"}, ""},
-		{"http://8.8.8.8/v1", "sk-secret", "m", prompt.Model{}, "use https"},
-		{"http://example.com/v1", "sk-secret", "m", prompt.Model{}, "use https"},
-		{"https://x/v1", "sk-\nsecret", "m", prompt.Model{}, "--llm-key"},
-		{"https://x/v1", "", "a\nb", prompt.Model{}, "--llm-model"},
-		{"https://x/v1", "", strings.Repeat("m", 201), prompt.Model{}, "--llm-model"},
+		{"http://127.0.0.1:11434/v1", "", "llama3", openaiModel("http://127.0.0.1:11434/v1", "llama3", false), ""},
+		{"http://localhost:1234/v1/", "sk-1", "m", openaiModel("http://localhost:1234/v1", "m", true), ""},
+		{"https://api.example.com/v1", "sk-1", "m", openaiModel("https://api.example.com/v1", "m", true), ""},
+		{"http://10.0.0.7/v1", "", "m", openaiModel("http://10.0.0.7/v1", "m", false), ""},
+		{"", "", "m", models.Model{}, "--llm-url"},
+		{"", "sk-secret", "", models.Model{}, "--llm-key"},
+		{"http://127.0.0.1/v1", "", "", models.Model{}, "--llm-model"},
+		{"ftp://x/v1", "", "m", models.Model{}, "--llm-url"},
+		{"127.0.0.1:11434", "", "m", models.Model{}, "--llm-url"},
+		{"https://u:sk-secret@x/v1", "", "m", models.Model{}, "--llm-key"},
+		{"https://x/v1?key=sk-secret", "", "m", models.Model{}, "without query"},
+		{"https://x/v1/chat/completions", "", "m", models.Model{}, "leave /chat/completions out"},
+		{"http://litellm:4000/v1", "sk-1", "m", openaiModel("http://litellm:4000/v1", "m", true), ""},
+		{"http://[fd00::1]/v1", "sk-1", "m", openaiModel("http://[fd00::1]/v1", "m", true), ""},
+		{"http://8.8.8.8/v1", "sk-secret", "m", models.Model{}, "use https"},
+		{"http://example.com/v1", "sk-secret", "m", models.Model{}, "use https"},
+		{"https://x/v1", "sk-\nsecret", "m", models.Model{}, "--llm-key"},
+		{"https://x/v1", "", "a\nb", models.Model{}, "--llm-model"},
+		{"https://x/v1", "", strings.Repeat("m", 201), models.Model{}, "--llm-model"},
 	} {
-		got, given, err := parseLLM(tt.url, tt.key, tt.model)
+		got, given, err := parseLLM("", tt.url, tt.key, tt.model)
 		switch {
 		case tt.says == "" && (err != nil || !given || got != tt.want):
 			t.Errorf("%q: %+v %v", tt.url, got, err)
@@ -41,8 +41,24 @@ func TestParseLLM(t *testing.T) {
 			t.Errorf("%q %q %q: %+v %v", tt.url, tt.key, tt.model, got, err)
 		}
 	}
-	if got, given, err := parseLLM("", "", ""); given || err != nil {
+	if got, given, err := parseLLM("", "", "", ""); given || err != nil {
 		t.Errorf("nothing set: %+v %v", got, err)
+	}
+}
+
+func openaiModel(url, name string, hasKey bool) models.Model {
+	return models.Model{Name: models.Default, Provider: models.OpenAI, URL: url, Model: name, HasKey: hasKey, Fixed: true}
+}
+
+func TestParseLLM_TakesTheProvider(t *testing.T) {
+	got, given, err := parseLLM("anthropic", "https://api.anthropic.com/v1", "sk-1", "m")
+	if err != nil || !given || got.Provider != models.Anthropic {
+		t.Errorf("%+v %v", got, err)
+	}
+	for _, tt := range [][2]string{{"claude", "https://x/v1"}, {"anthropic", ""}} {
+		if got, _, err := parseLLM(tt[0], tt[1], "", ""); err == nil || !strings.Contains(err.Error(), "--llm-provider") {
+			t.Errorf("%q: %+v %v", tt, got, err)
+		}
 	}
 }
 

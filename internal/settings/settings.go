@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/agentruntime/prompt"
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
+	"agentsite/internal/models"
 	"agentsite/internal/record"
 	"agentsite/peering/gossip"
 )
@@ -31,6 +31,7 @@ type Config struct {
 	Guests         string
 	AllowCIDR      string
 	TrustedProxies string
+	LLMProvider    string
 	LLMURL         string
 	LLMKey         string
 	LLMModel       string
@@ -101,7 +102,7 @@ type Settings struct {
 	AllowedNets   []netip.Prefix
 	Proxies       []netip.Prefix
 	Level         slog.Level
-	Model         *prompt.Model // nil: the portal has no model of its own
+	Model         *models.Model // nil: the portal has no model of its own
 	Budget        int64         // tokens per day, 0: no limit
 	Bounds        Limits        // the defaults with what Config.Limits changes
 	NetworkName   string        // name of the network, empty: no federation
@@ -182,7 +183,7 @@ func (c Config) Parse() (Settings, error) {
 	if s.Proxies, err = parsePrefixes("--trusted-proxies", c.TrustedProxies); err != nil {
 		return s, err
 	}
-	model, given, err := parseLLM(c.LLMURL, c.LLMKey, c.LLMModel)
+	model, given, err := parseLLM(c.LLMProvider, c.LLMURL, c.LLMKey, c.LLMModel)
 	if err != nil {
 		return s, err
 	}
@@ -308,7 +309,7 @@ func (s Settings) Redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "database", HidePassword(s.Database), "key_file", s.KeyFile, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "limits",
+		"llm_provider", s.LLMProvider, "llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "limits",
 		s.Limits, "network",
 		s.NetworkName, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen,
 		"conformance", s.Conformance}
@@ -325,25 +326,4 @@ func (s Settings) GossipListen() string {
 		return ""
 	}
 	return s.Gossip
-}
-
-// ModelHost returns the host of the portal's own model, to name it to users; empty without a model,
-// or when it runs on this machine.
-func (s Settings) ModelHost() string {
-	if s.Model == nil {
-		return ""
-	}
-	u, err := url.Parse(s.Model.URL)
-	if err != nil || LoopbackHost(u.Hostname()) {
-		return ""
-	}
-	return u.Host
-}
-
-// ModelName returns the name of the portal's own model, empty without one.
-func (s Settings) ModelName() string {
-	if s.Model == nil {
-		return ""
-	}
-	return s.Model.Name
 }

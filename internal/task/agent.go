@@ -106,6 +106,7 @@ type Target struct {
 	ID string
 	// Portal is the id of the agent's portal in the network; empty for this portal.
 	Portal   string
+	OwnerID  string
 	Name     string
 	Handle   string
 	Kind     string

@@ -45,13 +45,18 @@ type Prices struct {
 
 type priceList struct {
 	Currency string           `json:"currency"`
-	Models   map[string]price `json:"models"`
+	Models   map[string]Price `json:"models"`
 }
 
-// price is the price of a million tokens.
-type price struct {
+// Price is the price of a million tokens.
+type Price struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
+}
+
+// Valid reports whether both are between 0 and 100,000.
+func (p Price) Valid() bool {
+	return p.Input >= 0 && p.Input <= maxPrice && p.Output >= 0 && p.Output <= maxPrice
 }
 
 // NewPrices returns the prices in a file, which need not exist.
@@ -59,9 +64,13 @@ func NewPrices(path string, now func() time.Time, log *slog.Logger) *Prices {
 	return &Prices{path: path, now: now, log: log}
 }
 
-// Cost returns the price of tokens in millionths of the currency, 0 for a model without a price.
-func (p *Prices) Cost(model string, input, output int64) int64 {
-	m := p.current().Models[model]
+// Cost returns the price of tokens in millionths of the currency, 0 for a model without a price. own is the model's own
+// price; if it is zero, that in the file counts.
+func (p *Prices) Cost(model string, own Price, input, output int64) int64 {
+	m := own
+	if m == (Price{}) {
+		m = p.current().Models[model]
+	}
 	// A millionth of the currency for a token is the currency for a million of them.
 	sum := min(input, maxTokens)*toUnits(m.Input) + min(output, maxTokens)*toUnits(m.Output)
 	return (sum + unit/2) / unit
@@ -116,10 +125,8 @@ func readPrices(path string, size int64) (list priceList, err error) {
 		return list, err
 	}
 	for name, m := range list.Models {
-		for _, v := range []float64{m.Input, m.Output} {
-			if !(v >= 0 && v <= maxPrice) {
-				return list, fmt.Errorf("the price of %q is not between 0 and %.0f", name, maxPrice)
-			}
+		if !m.Valid() {
+			return list, fmt.Errorf("the price of %q is not between 0 and %.0f", name, maxPrice)
 		}
 	}
 	return list, nil

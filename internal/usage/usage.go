@@ -28,6 +28,7 @@ type Call struct {
 	// Caller is the person behind the call. Guests and people of other portals are counted by kind only.
 	CallerKind, CallerID string
 	Model                string
+	Price                Price // zero for that of the operator's file
 	Purpose              Purpose
 	// Portal is true for the portal's own model, for which the operator pays; else the owner of the agent pays.
 	Portal        bool
@@ -143,7 +144,7 @@ var _ Meter = (*Service)(nil)
 // Count implements Meter. A call that cannot be stored is stored with a later one.
 func (s *Service) Count(ctx context.Context, c Call) {
 	now := clock.Now()
-	e := Entry{Call: c, Day: DayOf(now), Cost: s.prices.Cost(c.Model, c.Input, c.Output)}
+	e := Entry{Call: c, Day: DayOf(now), Cost: s.prices.Cost(c.Model, c.Price, c.Input, c.Output)}
 	s.mu.Lock()
 	list := append(s.owed, e)
 	s.owed = nil

@@ -160,28 +160,31 @@ func TestPrices_FollowTheirFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := p.Cost("small", 1000, 1000); got != 0 || p.Currency() != "" {
+	if got := p.Cost("small", usage.Price{}, 1000, 1000); got != 0 || p.Currency() != "" {
 		t.Errorf("without a file: %d", got)
 	}
 	write(prices)
-	if got := p.Cost("small", 1000, 1000); got != 750 || p.Currency() != "EUR" || p.Cost("none", 1000, 1000) != 0 {
+	if got := p.Cost("small", usage.Price{}, 1000, 1000); got != 750 || p.Currency() != "EUR" || p.Cost("none", usage.Price{}, 1000, 1000) != 0 {
 		t.Errorf("%d %s", got, p.Currency())
+	}
+	if got := p.Cost("small", usage.Price{Output: 2}, 1000, 1000); got != 2000 {
+		t.Errorf("the model's own price: %d", got)
 	}
 	for _, bad := range []string{`{"models": {"small": {"input": -1}}}`, `{"models": []}`, `{"models": {"small": {"input": 1e6}}}`, `nonsense`} {
 		log.Reset()
 		write(bad)
-		if got := p.Cost("small", 1000, 1000); got != 750 || !strings.Contains(log.String(), path) {
+		if got := p.Cost("small", usage.Price{}, 1000, 1000); got != 750 || !strings.Contains(log.String(), path) {
 			t.Errorf("%s: %d, logged %q", bad, got, log.String())
 		}
 	}
 	write(`{"currency": "USD", "models": {"small": {"input": 1, "output": 2}}}`)
-	if got := p.Cost("small", 1000, 1000); got != 3000 || p.Currency() != "USD" {
+	if got := p.Cost("small", usage.Price{}, 1000, 1000); got != 3000 || p.Currency() != "USD" {
 		t.Errorf("%d %s", got, p.Currency())
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if now = now.Add(time.Minute); p.Cost("small", 1000, 1000) != 0 {
+	if now = now.Add(time.Minute); p.Cost("small", usage.Price{}, 1000, 1000) != 0 {
 		t.Error("prices of a file that is gone")
 	}
 }

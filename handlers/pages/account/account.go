@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/models"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/internal/usage"
@@ -40,6 +41,7 @@ type Pages struct {
 	storage  api.Storage
 	grants   *grant.Service
 	usage    *usage.Service
+	models   *models.Service
 	tasks    *task.Service
 	site     *pages.Site
 }
@@ -47,10 +49,10 @@ type Pages struct {
 // New returns the pages about accounts. Their routes are declared by Routes.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
-	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service,
+	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service, named *models.Service,
 	tasks *task.Service, site *pages.Site) *Pages {
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
-		storage: storage, grants: grants, usage: used, tasks: tasks, site: site}
+		storage: storage, grants: grants, usage: used, models: named, tasks: tasks, site: site}
 }
 
 // done maps ?done= to the confirmation that the page shows after a form.
@@ -306,6 +308,10 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/account/running/stop", d.site.Page(d.stopAll))
 	r.Post("/account/running/{id}/stop", d.site.Page(d.stopOne))
 	r.Get("/account/usage", d.site.Page(d.showUsage))
+	r.Get("/account/models", d.site.Page(d.listModels))
+	r.Post("/account/models", d.site.Page(d.saveModel))
+	r.Post("/account/models/{id}", d.site.Page(d.saveModel))
+	r.Post("/account/models/{id}/delete", d.site.Page(d.deleteModel))
 	r.Get("/account/grants", d.site.Page(d.listGrants))
 	r.Post("/account/grants", d.site.Page(d.addGrant))
 	r.Post("/account/grants/{id}/delete", d.site.Page(d.deleteGrant))

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentsite/handlers/api"
+	"agentsite/handlers/api/spending"
 	"agentsite/handlers/pages"
 	"agentsite/handlers/respond"
 	"agentsite/internal/ident"
@@ -31,7 +31,7 @@ func (d *Pages) showUsage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if !actor.IsPerson() {
 		return respond.SeeOther(w, r, "/login?next="+url.QueryEscape("/account/usage"))
 	}
-	q, err := api.ReadUsageQuery(r)
+	q, err := spending.ReadQuery(r)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (d *Pages) showUsage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	}
 	v.Chart, v.ChartTitle = usagePlot(days)
 	for _, s := range report.Rows {
-		row := templates.UsageRow{Key: cmp.Or(api.FormatUsageKey(q.By, s.Key), "not registered"),
+		row := templates.UsageRow{Key: cmp.Or(spending.FormatKey(q.By, s.Key), "not registered"),
 			Calls:  pages.FormatCounted(int(s.Calls), "call", "calls"),
 			Tokens: pages.FormatCounted(int(s.Input+s.Output), "token", "tokens"), Estimated: s.Estimated > 0}
 		if report.Currency != "" {
@@ -150,7 +150,7 @@ func usagePlot(r usage.Report) (p *templates.Picture, title string) {
 
 // formatMoney formats millionths of a currency, with as many digits as a small sum needs.
 func formatMoney(millionths int64, currency string) string {
-	text := api.FormatCost(millionths)
+	text := spending.FormatCost(millionths)
 	whole, rest, _ := strings.Cut(text, ".")
 	if rest = strings.TrimRight(rest, "0"); len(rest) < 2 {
 		rest = (rest + "00")[:2]

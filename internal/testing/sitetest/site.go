@@ -177,7 +177,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	}
 	s.Accounts = account.New(db, people)
 	queue := liveness.NewQueue(db, log)
-	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys, Addresses: secureOnly{}}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log})
+	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys, Addresses: secureOnly{}, Models: noModels{}}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log})
 	s.Chat = chat.New(db, book{s.Hub, db}, idle{}, chat.Config{Portal: "portal.test", Admission: s.Gate, Log: log})
 	s.Tasks = task.NewService(db, idle{}, s.Chat)
 	hooks := notify.New(notify.Ports{Store: db, Chat: s.Chat, Accounts: db, Sealer: keys}, notify.Config{URL: base, Addresses: anyAddress{}, Log: log})
@@ -419,6 +419,12 @@ func (p Page) Field(id, value, wrong string) {
 		p.T.Errorf("field %s: says %q, want %q", id, said, wrong)
 	}
 }
+
+// noModels implements hub.Models.
+type noModels struct{}
+
+// NamedModel implements hub.Models.
+func (noModels) NamedModel(_, _ string) (model, host string, ok bool) { return "", "", false }
 
 // secureOnly is an address policy that allows https addresses only.
 type secureOnly struct{}

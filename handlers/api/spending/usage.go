@@ -1,4 +1,4 @@
-package api
+package spending
 
 import (
 	"encoding/csv"
@@ -13,17 +13,17 @@ import (
 	"agentsite/internal/usage"
 )
 
-type usageSumJSON struct {
-	Key          string        `json:"key"`
-	Calls        int64         `json:"calls"`
-	Estimated    int64         `json:"estimated_calls"`
-	InputTokens  int64         `json:"input_tokens"`
-	OutputTokens int64         `json:"output_tokens"`
-	Cost         usageCostJSON `json:"cost"`
+type SumJSON struct {
+	Key          string   `json:"key"`
+	Calls        int64    `json:"calls"`
+	Estimated    int64    `json:"estimated_calls"`
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	Cost         CostJSON `json:"cost"`
 }
 
-// usageCostJSON is money as decimal numbers in text, so that sums stay exact.
-type usageCostJSON struct {
+// CostJSON is money as decimal numbers in text, so that sums stay exact.
+type CostJSON struct {
 	Talk string `json:"talk"`
 	Work string `json:"work"`
 }
@@ -31,13 +31,13 @@ type usageCostJSON struct {
 // FormatCost formats millionths of a currency as a decimal number with six places.
 func FormatCost(millionths int64) string { return big.NewRat(millionths, 1_000_000).FloatString(6) }
 
-func newUsageSumJSON(by usage.By, s usage.Sum) usageSumJSON {
-	return usageSumJSON{Key: FormatUsageKey(by, s.Key), Calls: s.Calls, Estimated: s.Estimated, InputTokens: s.Input,
-		OutputTokens: s.Output, Cost: usageCostJSON{FormatCost(s.TalkCost), FormatCost(s.WorkCost)}}
+func newSumJSON(by usage.By, s usage.Sum) SumJSON {
+	return SumJSON{Key: FormatKey(by, s.Key), Calls: s.Calls, Estimated: s.Estimated, InputTokens: s.Input,
+		OutputTokens: s.Output, Cost: CostJSON{FormatCost(s.TalkCost), FormatCost(s.WorkCost)}}
 }
 
-// FormatUsageKey returns the key of a sum for readers: a date for a day, and others unchanged.
-func FormatUsageKey(by usage.By, key string) string {
+// FormatKey returns the key of a sum for readers: a date for a day, and others unchanged.
+func FormatKey(by usage.By, key string) string {
 	if by != usage.ByDay {
 		return key
 	}
@@ -48,8 +48,8 @@ func FormatUsageKey(by usage.By, key string) string {
 	return usage.TimeOf(day).Format(time.DateOnly)
 }
 
-// ReadUsageQuery reads the parameters of, by, from and to; by default the actor's own usage by day.
-func ReadUsageQuery(r *http.Request) (q usage.Query, err error) {
+// ReadQuery reads the parameters of, by, from and to; by default the actor's own usage by day.
+func ReadQuery(r *http.Request) (q usage.Query, err error) {
 	in := r.URL.Query()
 	q = usage.Query{Of: usage.Scope(in.Get("of")), By: usage.By(in.Get("by"))}
 	if q.Of == "" {
@@ -68,38 +68,38 @@ func ReadUsageQuery(r *http.Request) (q usage.Query, err error) {
 	return q, c.Err()
 }
 
-func (d *accountAPI) apiUsage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	q, err := ReadUsageQuery(r)
+func (a *API) report(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	q, err := ReadQuery(r)
 	if err != nil {
 		return err
 	}
-	report, err := d.usage.Report(r.Context(), actor, q)
+	report, err := a.usage.Report(r.Context(), actor, q)
 	if err != nil {
 		return err
 	}
 	if r.URL.Query().Get("format") == "csv" {
-		return writeUsageCSV(w, report)
+		return writeCSV(w, report)
 	}
-	rows := make([]usageSumJSON, len(report.Rows))
+	rows := make([]SumJSON, len(report.Rows))
 	for i, s := range report.Rows {
-		rows[i] = newUsageSumJSON(report.By, s)
+		rows[i] = newSumJSON(report.By, s)
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"of": report.Of, "by": report.By, "currency": report.Currency,
 		"from": report.From.Format(time.DateOnly), "to": report.To.Format(time.DateOnly), "rows": rows,
-		"total": newUsageSumJSON("", report.Total)})
+		"total": newSumJSON("", report.Total)})
 	return nil
 }
 
-// writeUsageCSV writes a report as a table with a line of names. A key that a spreadsheet would read as a formula gets
+// writeCSV writes a report as a table with a line of names. A key that a spreadsheet would read as a formula gets
 // an apostrophe.
-func writeUsageCSV(w http.ResponseWriter, report usage.Report) error {
+func writeCSV(w http.ResponseWriter, report usage.Report) error {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="usage.csv"`)
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{string(report.By), "calls", "estimated_calls", "input_tokens", "output_tokens", "talk_cost",
 		"work_cost", "currency"}) // Flush returns the first error
 	for _, s := range report.Rows {
-		j := newUsageSumJSON(report.By, s)
+		j := newSumJSON(report.By, s)
 		if j.Key != "" && (j.Key[0] == '=' || j.Key[0] == '+' || j.Key[0] == '-' || j.Key[0] == '@') {
 			j.Key = "'" + j.Key
 		}

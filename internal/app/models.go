@@ -1,0 +1,37 @@
+package app
+
+import (
+	"context"
+	"net/url"
+	"path/filepath"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+	"agentsite/internal/models"
+	"agentsite/internal/settings"
+	"agentsite/internal/usage"
+)
+
+// openModels builds the services of named models, which it reads, and of their usage.
+func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
+	prices := usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
+	p.usage = usage.NewService(p.db.Usages, prices, p.log)
+	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
+		Addresses: addressPolicy{p.egress}})
+	return p.models.Load(ctx)
+}
+
+// namedModels implements hub.Models.
+type namedModels struct{ models *models.Service }
+
+func (n namedModels) NamedModel(ownerID, name string) (model, host string, ok bool) {
+	m, ok := n.models.Find(ownerID, name)
+	if !ok {
+		return "", "", false
+	}
+	u, err := url.Parse(m.URL)
+	if err != nil || settings.LoopbackHost(u.Hostname()) {
+		return m.Model, "", true
+	}
+	return m.Model, u.Host, true
+}
