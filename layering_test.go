@@ -148,7 +148,7 @@ var may = map[string][]string{
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
-	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/hub", "internal/federation", "internal/a2a", "internal/schema",
+	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
 	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",
 		"internal/a2a", "templates"),

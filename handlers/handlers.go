@@ -107,7 +107,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	messages := message.New(directory, site, renderer, cfg.Log)
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer, Log: cfg.Log}, cfg.Publications)
+		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
+		Models: cfg.Models, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,

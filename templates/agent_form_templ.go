@@ -352,7 +352,7 @@ func formStart(v AgentFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.has("prompt") && v.PortalModel != "" {
+			if v.has("prompt") && len(v.Named) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<a class=\"start-way\" href=\"/agents/new?kind=prompt#name\" data-start=\"prompt\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

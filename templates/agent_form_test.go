@@ -12,7 +12,7 @@ import (
 func fullForm() AgentFormView {
 	v := sampleForm()
 	v.Kinds = append(v.Kinds, KindOption{"mcp", "MCP server", "It offers tools.", ""}, KindOption{"prompt", "Instructions", "A model does it.", ""})
-	v.Kind, v.PortalModel, v.Instructions, v.Exchanges = "mcp", "story-1", longWord, []ExchangeRow{{User: arabic, Agent: emoji}, {}}
+	v.Kind, v.Named, v.Instructions, v.Exchanges = "mcp", []Option{{Label: "story-1"}, {Value: longName, Label: longWord}}, longWord, []ExchangeRow{{User: arabic, Agent: emoji}, {}}
 	v.Server, v.Tools = longWord, []ToolRow{{Name: longWord, Description: longWord, ReadOnly: true}, {Name: "sum"}}
 	v.ToolAgents, v.OtherTools = []Option{{Value: "sums", Label: longWord, Hint: longWord, Selected: true}}, "others"
 	v.Domains, v.Publisher = []Option{{Value: "", Label: "You"}, {Value: "ada.example", Label: "ada.example", Selected: true}}, "ada.example"

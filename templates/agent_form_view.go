@@ -31,8 +31,10 @@ type AgentFormView struct {
 	Note        string // note for the version history
 
 	// Settings of a prompt agent.
-	PortalModel  string // "" when the portal has none
-	OwnModel     bool   // a model other than the portal's is used
+	OwnModel bool // a model at an address of the owner is used
+	// Named are the named models to choose from, the portal's default first. Chosen is one of them.
+	Named        []Option
+	Chosen       string
 	Instructions string
 	Exchanges    []ExchangeRow
 	ToolAgents   []Option // the owner's agents that may be used as tools

@@ -39,7 +39,7 @@ func TestManual_Agents(t *testing.T) {
 		t.Fatal("the page is gone")
 	}
 	blocks := shellBlock.FindAllStringSubmatch(page.Source, -1)
-	if len(blocks) != 3 {
+	if len(blocks) != 4 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
 	run := func(script string) string {
@@ -69,7 +69,17 @@ func TestManual_Agents(t *testing.T) {
 	if len(list.Grants) != 0 {
 		t.Errorf("after the last command: %s", list.Grants)
 	}
-	if got := run(blocks[2][1]); !strings.Contains(got, `"key":"house"`) {
+	// The servers of models in the manual are replaced, because the portal probes them.
+	named := strings.NewReplacer("https://llm.example/v1", model.Base(agenttest.Echo), "https://api.anthropic.com/v1", model.Base(agenttest.Echo))
+	if got := run(named.Replace(blocks[2][1])); strings.Contains(got, "sk-example") || !strings.Contains(got, `"fallback":"spare"`) || !strings.Contains(got, `"name":"thinker"`) {
+		t.Errorf("models: %s", got)
+	}
+	talk = ada.Conversation("thinker")
+	thinker := actor{ada, t, talk, ada.Socket(talk)}
+	if got := thinker.say("hello"); !strings.Contains(got, "hello") { // from the second, because the first has no such path
+		t.Errorf("the agent with a named model: %q", got)
+	}
+	if got := run(blocks[3][1]); !strings.Contains(got, `"key":"house"`) || !strings.Contains(got, `"key":"small-1"`) {
 		t.Errorf("usage: %s", got)
 	}
 }

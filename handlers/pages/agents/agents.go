@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
+	"agentsite/internal/models"
 	"agentsite/internal/registry"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	Searches *search.Searches
 	Site     *pages.Site
 	Markup   *markup.Renderer
+	Models   *models.Service // nil offers none to choose from
 	Log      *slog.Logger
 }
 
@@ -74,6 +76,7 @@ type Form struct {
 	hub      *hub.Service
 	site     *pages.Site
 	markup   *markup.Renderer
+	models   *models.Service
 }
 
 // Owner has the pages of an agent that only its owners see.
@@ -95,7 +98,8 @@ func New(cfg Config, publications Publications) *Pages {
 	return &Pages{
 		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,
 			site: cfg.Site, markup: cfg.Markup},
-		form: &Form{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup},
+		form: &Form{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup,
+			models: cfg.Models},
 		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, publications: publications,
 			profile: profile, site: cfg.Site},
 		Profile: profile,

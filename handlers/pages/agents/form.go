@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/models"
 	"agentsite/templates"
 )
 
@@ -47,8 +48,8 @@ func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident
 	if len(v.Exchanges) == 0 {
 		v.Exchanges = []templates.ExchangeRow{{}}
 	}
-	if v.PortalModel = d.hub.Model(); v.PortalModel == "" {
-		v.OwnModel = true
+	if err := d.offerModels(r, actor, &v); err != nil {
+		return err
 	}
 	if v.Icon != "" {
 		v.IconImage = d.iconImage(r, v.Icon)
@@ -331,4 +332,30 @@ func (d *Form) declareRoutes(r chi.Router) {
 	r.Post("/agents/{name}/edit/check", d.site.Page(d.checkEdit))
 	r.Post("/agents/{name}/edit/try", d.site.Page(d.tryEdit))
 	r.Post("/agents/{name}/connect", d.site.Page(d.connectAgent))
+}
+
+// offerModels adds the named models that the actor's agents may use.
+func (d *Form) offerModels(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
+	standard := d.hub.Model()
+	if standard != "" {
+		v.Named = []templates.Option{{Label: standard, Selected: v.Chosen == ""}}
+	}
+	var list []models.Model
+	if actor.IsPerson() && d.models != nil && actor.May(ident.AccountAll) {
+		var err error
+		if list, err = d.models.List(r.Context(), actor); err != nil {
+			return err
+		}
+	}
+	for _, m := range list {
+		if m.IsPortal() && m.Name == models.Default {
+			continue
+		}
+		v.Named = append(v.Named, templates.Option{Value: m.Name, Label: m.Name + " (" + m.Model + ")",
+			Selected: v.Chosen == m.Name})
+	}
+	if len(v.Named) == 0 {
+		v.OwnModel = true
+	}
+	return nil
 }

@@ -71,6 +71,9 @@ func fillPrompt(v *templates.AgentFormView, a hub.Agent) {
 	if json.Unmarshal(a.Config, &c) != nil {
 		return
 	}
+	if a.Endpoint == "" {
+		v.Chosen, c.Model = c.Model, ""
+	}
 	v.Model, v.Instructions, v.Unasked, v.OtherTools, v.MaxTokens = c.Model, c.Instructions, c.Unasked,
 		strings.Join(c.Tools, ", "), unlessZero(c.MaxTokens)
 	if c.Temperature != nil {

@@ -64,7 +64,7 @@ func typed(in url.Values) templates.AgentFormView {
 	get := func(name string) string { return strings.TrimSpace(in.Get(name)) }
 	v := templates.AgentFormView{Kind: in.Get("kind"), Name: in.Get("name"), Title: in.Get("title"),
 		Description: request.NormalizeLines(in.Get("description")),
-		Endpoint:    get("endpoint"), Visibility: in.Get("visibility"), Model: get("model"),
+		Endpoint:    get("endpoint"), Visibility: in.Get("visibility"), Model: get("model"), Chosen: get("named"),
 		AuthHeader: get("auth_header"), Notes: request.NormalizeLines(in.Get("notes")), Note: get("note"),
 		Base: in.Get("base"), Instructions: request.NormalizeLines(in.Get("instructions")), Unasked: in.Has("unasked"),
 		Temperature: get("temperature"), MaxTokens: get("max_tokens"),
@@ -199,7 +199,11 @@ func promptConfig(v templates.AgentFormView, config map[string]json.RawMessage, 
 	if tools == nil {
 		tools = []string{}
 	}
-	config["instructions"], config["model"], config["examples"] = encoded(v.Instructions), encoded(v.Model),
+	model := v.Chosen
+	if v.OwnModel {
+		model = v.Model
+	}
+	config["instructions"], config["model"], config["examples"] = encoded(v.Instructions), encoded(model),
 		encoded(exchanges)
 	config["tools"], config["unasked"], config["max_tokens"] = encoded(tools), encoded(v.Unasked),
 		encoded(whole0(v.MaxTokens, "max_tokens", bad))
