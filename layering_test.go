@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
 	"internal/weborigin", "internal/strictjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -84,6 +84,7 @@ var may = map[string][]string{
 	// usage counts calls by ids and names, whatever the directory knows of agents.
 	"handlers/api/spending": with(leaves, "handlers/request", "handlers/respond", "internal/models", "internal/usage"),
 	"internal/usage":        leaves,
+	"internal/halt":         with(leaves, "internal/hub"),
 	"internal/models":       with(leaves, "internal/usage"),
 	"internal/openai":       leaves,
 	// linkwire defines the messages between the link protocol's handler, its driver and the command
@@ -120,6 +121,7 @@ var may = map[string][]string{
 	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
 	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
 	"store/usages":        {"internal/usage"},
+	"store/halts":         {"internal/clock", "internal/halt", "internal/ident", "store/rows"},
 	"store/models":        {"internal/clock", "internal/fault", "internal/models", "internal/usage"},
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
@@ -147,8 +149,8 @@ var may = map[string][]string{
 	"handlers/live":          with(leaves, "internal/account", "internal/chat"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
-	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
-	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
+	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
+	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
 	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",
 		"internal/a2a", "templates"),

@@ -46,7 +46,7 @@ func BenchmarkDispatch(b *testing.B) {
 			<-ctx.Done()
 			return task.Result{}, ctx.Err()
 		})
-		w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h.calls, map[hub.Kind]task.Agent{h.agent.Kind: driver}, slog.New(slog.DiscardHandler))
+		w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h, h.calls, map[hub.Kind]task.Agent{h.agent.Kind: driver}, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(b.Context())
 		before := cpuTime(b)
 		b.StartTimer()

@@ -213,7 +213,7 @@ func TestFair_InstantAnswersAndTriesTakePlaces(t *testing.T) {
 		})
 		queue := agentruntime.NewQueue(limits)
 		drivers := map[hub.Kind]task.Agent{calc.Kind: stuck}
-		i := agentruntime.NewInstant(queue, h.hub, drivers, slog.New(slog.DiscardHandler))
+		i := agentruntime.NewInstant(queue, h.hub, h, drivers, slog.New(slog.DiscardHandler))
 		ask := func(account string) {
 			i.AnswerNow(t.Context(), task.Task{ID: ident.NewID(), AgentID: calc.ID, CallerKind: "person", CallerID: account}, chat.Message{ID: ident.NewID()})
 		}

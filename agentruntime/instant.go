@@ -18,6 +18,7 @@ import (
 // Create it with NewInstant.
 type Instant struct {
 	hub     *hub.Service
+	halts   Halts
 	drivers map[hub.Kind]task.Agent
 	queue   *Queue
 	log     *slog.Logger
@@ -28,8 +29,9 @@ const instantTimeout = 200 * time.Millisecond
 
 // NewInstant returns an Instant over the drivers of kinds that have neither state nor effects. That is
 // a condition, because the worker repeats a call that took too long.
-func NewInstant(queue *Queue, agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Instant {
-	return &Instant{queue: queue, hub: agents, drivers: drivers, log: log}
+func NewInstant(queue *Queue, agents *hub.Service, halts Halts,
+	drivers map[hub.Kind]task.Agent, log *slog.Logger) *Instant {
+	return &Instant{queue: queue, hub: agents, halts: halts, drivers: drivers, log: log}
 }
 
 // Kind reports whether agents of kind k can be answered at once, which means without the task queue.
@@ -40,8 +42,8 @@ func (i *Instant) Kind(k hub.Kind) bool { return i.drivers[k] != nil }
 func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (task.Result, bool) {
 	a, secret, err := i.hub.Open(ctx, t.AgentID)
 	driver := i.drivers[a.Kind]
-	if err != nil || driver == nil {
-		return task.Result{}, false
+	if err != nil || driver == nil || i.halts.ReasonOf(a, "") != "" {
+		return task.Result{}, false // The queue rejects the task of a halted agent.
 	}
 	job := AgentJob(CallerJob(t.CallerKind, t.CallerID, t.CallerGroup), a, i.hub)
 	job.ID, job.Conversation = t.ID+runMark+"instant", t.ConversationID

@@ -34,7 +34,7 @@ func TestInstant_AnswersOrLeavesItToTheQueue(t *testing.T) {
 		"a panic":   {func(context.Context, task.Call, task.Sink) (task.Result, error) { panic("no") }, true, ""},
 		"no result": {func(context.Context, task.Call, task.Sink) (task.Result, error) { return task.Result{}, nil }, true, ""},
 	} {
-		i := agentruntime.NewInstant(h.queue, h.hub, map[hub.Kind]task.Agent{hub.Builtin: c.run}, slog.New(slog.DiscardHandler))
+		i := agentruntime.NewInstant(h.queue, h.hub, h, map[hub.Kind]task.Agent{hub.Builtin: c.run}, slog.New(slog.DiscardHandler))
 		r, ok := i.AnswerNow(t.Context(), task.Task{ID: ident.NewID(), AgentID: calc.ID, Attempt: 1}, chat.Message{ID: ident.NewID(), Parts: []task.Part{task.TextPart("2+2")}})
 		if ok != c.want || task.PlainText(r.Parts) != c.text || (c.text == "") != (r.State == task.Failed) {
 			t.Errorf("%s: %+v, %v", name, r, ok)
@@ -52,7 +52,7 @@ func TestInstant_KnowsTheMessageAsTheWorkerDoes(t *testing.T) {
 		id, err := c.ClientID.ReadClientID(ctx)
 		return task.Done(id + " " + c.Via.String()), err
 	})
-	i := agentruntime.NewInstant(h.queue, h.hub, map[hub.Kind]task.Agent{hub.Builtin: driver}, slog.New(slog.DiscardHandler))
+	i := agentruntime.NewInstant(h.queue, h.hub, h, map[hub.Kind]task.Agent{hub.Builtin: driver}, slog.New(slog.DiscardHandler))
 	r, ok := i.AnswerNow(t.Context(), task.Task{ID: ident.NewID(), AgentID: calc.ID, Attempt: 1, Via: task.Chain{"far.example/x"}},
 		chat.Message{ID: ident.NewID(), ClientID: "tck-input-required-1", Parts: []task.Part{task.TextPart("hello")}})
 	if got := task.PlainText(r.Parts); !ok || got != "tck-input-required-1 far.example/x" {
@@ -75,7 +75,7 @@ func TestInstant_LeavesWhatHasMoreToTheQueue(t *testing.T) {
 		driver := agentFunc(func(ctx context.Context, _ task.Call, s task.Sink) (task.Result, error) {
 			return task.Done("4"), more(ctx, s)
 		})
-		i := agentruntime.NewInstant(h.queue, h.hub, map[hub.Kind]task.Agent{hub.Builtin: driver}, slog.New(slog.DiscardHandler))
+		i := agentruntime.NewInstant(h.queue, h.hub, h, map[hub.Kind]task.Agent{hub.Builtin: driver}, slog.New(slog.DiscardHandler))
 		if r, ok := i.AnswerNow(t.Context(), task.Task{ID: ident.NewID(), AgentID: calc.ID, Attempt: 1}, chat.Message{ID: ident.NewID()}); ok {
 			t.Errorf("%s is lost: %+v", name, r)
 		}
@@ -95,7 +95,7 @@ func TestInstant_DoesNotWaitForWhatTakesLong(t *testing.T) {
 			<-let // whatever its context says
 			return task.Done("late"), nil
 		})
-		i := agentruntime.NewInstant(h.queue, h.hub, map[hub.Kind]task.Agent{hub.Builtin: stuck}, slog.New(slog.DiscardHandler))
+		i := agentruntime.NewInstant(h.queue, h.hub, h, map[hub.Kind]task.Agent{hub.Builtin: stuck}, slog.New(slog.DiscardHandler))
 		ask := func() bool {
 			_, ok := i.AnswerNow(t.Context(), task.Task{ID: ident.NewID(), AgentID: calc.ID, Attempt: 1}, chat.Message{ID: ident.NewID()})
 			return ok

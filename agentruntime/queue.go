@@ -6,11 +6,13 @@ package agentruntime
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentsite/internal/halt"
 	"agentsite/internal/meter"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
@@ -28,7 +30,7 @@ type Queue struct {
 	refused *prometheus.CounterVec
 
 	mu        sync.Mutex // guards the fields below
-	running   map[string]context.CancelCauseFunc
+	running   map[string]runningTask
 	plan      *scheduler.Scheduler
 	submitted bool // tasks may wait in the database that are not in plan
 }
@@ -44,7 +46,7 @@ func NewQueue(l scheduler.Limits) *Queue {
 		names = append(names, c.String())
 	}
 	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded), limits: l,
-		running: make(map[string]context.CancelCauseFunc), plan: scheduler.New(l),
+		running: make(map[string]runningTask), plan: scheduler.New(l),
 		refused: meter.NewCounters("agentsite_tasks_refused_total", "Tasks that were not queued because too many waited, by the "+
 			"kind of their callers.", "class", names...)}
 }
@@ -103,23 +105,48 @@ func (q *Queue) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{q.refused, queueSizes{q}}
 }
 
-// errStopped is the cause of a task's context when the task was stopped.
-type errStopped struct{}
+// runningTask is a task that runs in this process.
+type runningTask struct {
+	job    scheduler.Job
+	cancel context.CancelCauseFunc
+}
+
+// errStopped is the cause of a task's context when the task was stopped, with the reason as a sentence.
+type errStopped struct{ reason string }
 
 func (errStopped) Error() string { return "stopped" }
+
+// stoppedBy returns the reason why the task of a context was stopped; ok is false if it was not.
+func stoppedBy(ctx context.Context) (reason string, ok bool) {
+	err, ok := errors.AsType[errStopped](context.Cause(ctx))
+	return err.reason, ok
+}
 
 // Stop implements task.Runner. It cancels the task's context with errStopped and does not wait until the
 // task has ended.
 func (q *Queue) Stop(taskID string) bool {
 	q.mu.Lock()
-	cancel := q.running[taskID]
+	t, ok := q.running[taskID]
 	q.mu.Unlock()
-	if cancel == nil {
-		return false
+	if ok {
+		t.cancel(errStopped{stoppedReason})
 	}
-	cancel(errStopped{})
-	return true
+	return ok
 }
+
+// StopTasks implements halt.Tasks. It does not wait until the tasks have ended.
+func (q *Queue) StopTasks(s halt.Subject) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range q.running {
+		key := map[halt.Kind]string{halt.Agent: t.job.Agent, halt.Owner: t.job.Owner, halt.Provider: t.job.Provider}[s.Kind]
+		if key == s.Key {
+			t.cancel(errStopped{haltedReason})
+		}
+	}
+}
+
+const haltedReason = "The agent was paused before it had finished."
 
 // WaitOf implements task.Runner.
 func (q *Queue) WaitOf(taskID string) (task.Wait, bool) {
@@ -145,13 +172,13 @@ func (q *Queue) Ended(t task.Task) {
 }
 
 // addRunning records a task as running here; false if it is running already.
-func (q *Queue) addRunning(id string, cancel context.CancelCauseFunc) bool {
+func (q *Queue) addRunning(id string, t runningTask) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.running[id] != nil {
+	if _, ok := q.running[id]; ok {
 		return false
 	}
-	q.running[id] = cancel
+	q.running[id] = t
 	return true
 }
 

@@ -43,6 +43,7 @@ type Worker struct {
 	store   Store
 	chat    *chat.Service
 	hub     *hub.Service
+	halts   Halts
 	calls   CallObserver
 	drivers map[hub.Kind]task.Agent
 	log     *slog.Logger
@@ -61,10 +62,10 @@ type CallObserver interface {
 
 // New returns a worker that runs agents of the kinds in drivers. A task of another kind fails as
 // Unavailable.
-func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, calls CallObserver,
+func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, halts Halts, calls CallObserver,
 	drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
-	return &Worker{queue: queue, store: store, chat: chats, hub: agents, calls: calls, drivers: drivers, log: log,
-		hosts: hosts{agents: agents}}
+	return &Worker{queue: queue, store: store, chat: chats, hub: agents, halts: halts, calls: calls,
+		drivers: drivers, log: log, hosts: hosts{agents: agents}}
 }
 
 // Run dispatches until ctx ends, then stops the running tasks, lets them record their state, and
@@ -125,11 +126,14 @@ func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
 	id := taskOf(j)
 	tctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !w.queue.addRunning(id, cancel) {
+	if !w.queue.addRunning(id, runningTask{j, cancel}) {
 		return
 	}
 	s := &sink{w: w, run: r, t: task.Task{ID: id}}
-	stopped := func() bool { return errors.Is(context.Cause(tctx), errStopped{}) }
+	stopped := func() bool {
+		_, ok := stoppedBy(tctx)
+		return ok
+	}
 	heard := false // true once the stop has become the task's result; otherwise endStopped ends the task
 	defer func() {
 		w.queue.removeRunning(id)
@@ -160,7 +164,8 @@ func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
 	switch {
 	case stopped():
 		heard = true
-		result = task.Result{State: task.Canceled, Parts: parts, Reason: stoppedReason}
+		why, _ := stoppedBy(tctx)
+		result = task.Result{State: task.Canceled, Parts: parts, Reason: why}
 		if !r.begun {
 			w.queue.Ended(t) // The driver was never called for this attempt, so notify the agent that the task ended.
 		}
@@ -286,6 +291,9 @@ func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
 		call, driver, own, err = w.buildCall(ctx, t)
 		return err
 	})
+	if h, ok := errors.AsType[errHalted](err); ok {
+		return task.Result{State: task.Rejected, Reason: string(h)}, nil
+	}
 	if err != nil {
 		return task.Result{}, err
 	}
@@ -348,9 +356,20 @@ func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
 	return task.Result{}, ctx.Err()
 }
 
+// Halts decides which agents take no work; halt.Service implements it.
+type Halts interface {
+	// ReasonOf returns the reason as a sentence, "" for an agent that works. provider is the host that runs it.
+	ReasonOf(a hub.Agent, provider string) string
+}
+
+// errHalted is the error of a call of an agent that takes no work: the reason as a sentence.
+type errHalted string
+
+func (e errHalted) Error() string { return string(e) }
+
 // buildCall collects the data that the driver may see. mine is true when the caller owns the agent,
 // which allows traces of the call. It returns a NotFound fault for a deleted agent and an Unavailable
-// one for a kind without a driver.
+// one for a kind without a driver, and errHalted for an agent that takes no work.
 func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, driver task.Agent, mine bool, err error) {
 	a, secret, err := w.hub.Open(ctx, t.AgentID)
 	if fault.Is(err, fault.NotFound) {
@@ -358,6 +377,9 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 	}
 	if err != nil {
 		return call, nil, false, err
+	}
+	if why := w.halts.ReasonOf(a, w.hub.TextGoesTo(a)); why != "" {
+		return call, nil, false, errHalted(why)
 	}
 	driver = w.drivers[a.Kind]
 	if driver == nil {

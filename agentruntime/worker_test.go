@@ -57,6 +57,9 @@ type house struct {
 	failing map[string]*atomic.Int32
 }
 
+// ReasonOf implements agentruntime.Halts: every agent works.
+func (h *house) ReasonOf(hub.Agent, string) string { return "" }
+
 // fails returns an error for the next calls of a method that is set to fail.
 func (h *house) fails(method string) error {
 	if n := h.failing[method]; n != nil && n.Add(-1) >= 0 {
@@ -167,7 +170,7 @@ func (h *house) start(f agentFunc) {
 func (h *house) startAs(a task.Agent) {
 	h.t.Helper()
 	drivers := map[hub.Kind]task.Agent{h.agent.Kind: a}
-	w := agentruntime.New(h.queue, workerStore{h.db, h}, h.chat, h.hub, h.calls, drivers, slog.New(slog.DiscardHandler))
+	w := agentruntime.New(h.queue, workerStore{h.db, h}, h.chat, h.hub, h, h.calls, drivers, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
 	h.stop, h.ended = stop, make(chan struct{})
 	go func() {

@@ -31,6 +31,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
+	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
@@ -55,6 +56,7 @@ type Config struct {
 	Grants     *grant.Service
 	Usage      *usage.Service
 	Models     *models.Service
+	Halts      *halt.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -108,19 +110,20 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
-		Models: cfg.Models, Log: cfg.Log}, cfg.Publications)
+		Models: cfg.Models, Halts: cfg.Halts, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
-			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants, Spending: spending.New(cfg.Models, cfg.Usage),
+			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants,
+			Spending: spending.New(cfg.Models, cfg.Usage), Halts: cfg.Halts,
 			Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
 			Profile: agentPages.Profile, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-			Stats: db, Queue: cfg.Queue, Site: site}, cfg.Examiner),
+			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Models, tasks, site),
 		manual: manual.New(portal, accounts, directory, site, renderer),

@@ -21,6 +21,7 @@ import (
 	"agentsite/store/chats"
 	"agentsite/store/engine"
 	"agentsite/store/grants"
+	"agentsite/store/halts"
 	"agentsite/store/hooks"
 	"agentsite/store/models"
 	"agentsite/store/postgres"
@@ -53,6 +54,7 @@ type DB struct {
 	Grants   *grants.Grants
 	Usages   *usages.Usages
 	Models   *models.Models
+	Halts    *halts.Halts
 	Peers    *Peers
 	Words    *chats.Words
 	Quotas   *quotas.Quotas
@@ -203,7 +205,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Models: models.New(f),
+		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Models: models.New(f), Halts: halts.New(f),
 		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}

@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
+	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
@@ -44,6 +45,7 @@ type API struct {
 	account    *accountAPI
 	queue      Queue
 	spending   *spending.API
+	halts      haltAPI
 }
 
 // Config holds the services that the API calls; every field is required.
@@ -63,6 +65,7 @@ type Config struct {
 	Storage    Storage
 	Grants     *grant.Service
 	Spending   *spending.API
+	Halts      *halt.Service
 	Log        *slog.Logger
 }
 
@@ -76,7 +79,7 @@ type Storage interface {
 func New(cfg Config, publications Publications) *API {
 	return &API{
 		portal: cfg.Portal, cookieName: cfg.CookieName, peers: cfg.Peers, queue: cfg.Queue,
-		spending: cfg.Spending,
+		spending: cfg.Spending, halts: haltAPI{cfg.Halts},
 		sessions: cfg.Sessions,
 		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, publications: publications,
 			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
@@ -110,6 +113,13 @@ func (d *API) Routes(r chi.Router) {
 	r.Delete("/agents/{name}", d.sessions.API(d.agents.apiDeleteAgent))
 	r.Get("/agents/{name}/versions", d.sessions.Listing(d.agents.apiVersions))
 	r.Post("/agents/{name}/check", d.sessions.API(d.agents.apiCheckAgent))
+	r.Post("/agents/{name}/pause", d.sessions.API(d.halts.pause))
+	r.Post("/agents/{name}/resume", d.sessions.API(d.halts.resume))
+	r.Post("/owners/{name}/stop", d.sessions.API(d.halts.stop(halt.Owner, "name")))
+	r.Post("/owners/{name}/resume", d.sessions.API(d.halts.keep(halt.Owner, "name")))
+	r.Post("/providers/{host}/stop", d.sessions.API(d.halts.stop(halt.Provider, "host")))
+	r.Post("/providers/{host}/resume", d.sessions.API(d.halts.keep(halt.Provider, "host")))
+	r.Get("/halts", d.sessions.API(d.halts.list))
 	r.Get("/agents/{name}/versions/{version}", d.sessions.API(d.agents.apiVersion))
 	r.Post("/agents/{name}/rollback", d.sessions.API(d.agents.apiRollback))
 	r.Get("/agents/{name}/history", d.sessions.Listing(d.agents.apiHistory))

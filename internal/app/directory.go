@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/agentkind"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
+	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/liveness"
@@ -79,11 +80,13 @@ func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, 
 
 // openDirectory builds the service of agents (p.hub) and the monitor of their liveness (p.monitor). It
 // needs the network and the drivers, which are built before.
-func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind map[hub.Kind]task.Agent,
-	words hub.Index, queue *agentruntime.Queue) {
+func (p *Portal) openDirectory(ctx context.Context, keys *ident.Keys, rt http.RoundTripper,
+	byKind map[hub.Kind]task.Agent,
+	words hub.Index, queue *agentruntime.Queue) error {
 	probes := liveness.NewQueue(p.db.Hub, p.log)
 	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: probes, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind)}, Sealer: keys, Models: namedModels{p.models},
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind)},
+		Sealer: keys, Models: namedModels{p.models},
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,
 		Kinds:    agentkind.Registered(),
@@ -95,4 +98,17 @@ func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind ma
 		monitor.Observer = p.node
 	}
 	p.monitor = liveness.New(monitor)
+	p.halts = halt.New(p.db.Halts, p.hub, owners{p.db}, queue)
+	return p.halts.Load(ctx)
+}
+
+// owners implements halt.People.
+type owners struct{ db *store.DB }
+
+func (o owners) OwnerByName(ctx context.Context, name string) (string, error) {
+	a, err := o.db.Accounts.AccountByName(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.New(fault.NotFound, "There is no account %.80q on this portal.", name)
+	}
+	return a.ID, err
 }

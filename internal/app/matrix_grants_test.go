@@ -31,7 +31,17 @@ func grantCells() map[string]cell {
 	modelForm := func(*world, object) any {
 		return form("name", strings.ToLower(apptest.Fresh("m")), "url", "https://llm.example/v1", "model", "m-1", "provider", "openai")
 	}
+	mia := func(*testing.T, *world, string) object { return object{name: people["member"]} }
+	llm := func(*testing.T, *world, string) object { return object{name: "llm.example"} }
 	return map[string]cell{
+		"POST /api/v1/owners/{name}/stop":      {object: mia},
+		"POST /api/v1/owners/{name}/resume":    {object: mia},
+		"POST /api/v1/providers/{host}/stop":   {object: llm},
+		"POST /api/v1/providers/{host}/resume": {object: llm},
+		"GET /api/v1/halts":                    {},
+		"POST /admin/queue/stop": {body: func(*world, object) any {
+			return form("kind", "provider", "name", "llm.example")
+		}},
 		"GET /api/v1/models":               {},
 		"POST /api/v1/models":              {body: model},
 		"PATCH /api/v1/models/{name}":      {object: named, body: func(*world, object) any { return map[string]any{"model": "m-2"} }},

@@ -401,11 +401,14 @@ func cells() map[string]cell {
 		out["PATCH /api/v1/agents/{name} ["+v+"]"] = cell{object: agent(v), body: fixed(map[string]any{"title": "Changed"})}
 		out["DELETE /api/v1/agents/{name} ["+v+"]"] = cell{object: agent(v)}
 		out["POST /api/v1/agents/{name}/check ["+v+"]"] = cell{object: agent(v)}
+		out["POST /api/v1/agents/{name}/pause ["+v+"]"] = cell{object: agent(v)}
+		out["POST /api/v1/agents/{name}/resume ["+v+"]"] = cell{object: agent(v)}
 		out["POST /agents/{name}/edit ["+v+"]"] = cell{object: agent(v), body: edit}
 		out["POST /agents/{name}/edit/check ["+v+"]"] = cell{object: shared[v], body: edit}
 		out["POST /agents/{name}/edit/try ["+v+"]"] = cell{object: shared[v], body: func(w *world, _ object) any { return attempt(w) }}
 		out["POST /agents/{name}/connect ["+v+"]"] = cell{object: linked(v), body: fixed(form())}
 		out["POST /agents/{name}/check ["+v+"]"] = cell{object: agent(v), body: fixed(form())}
+		out["POST /agents/{name}/pause ["+v+"]"] = cell{object: agent(v), body: fixed(form("pause", "1"))}
 	}
 	maps.Copy(out, directoryCells(fixed, agent, room))
 	out["PATCH /api/v1/agents/{name} [builtin]"] = cell{object: shared["builtin"], body: fixed(map[string]any{"title": "Changed"})}
@@ -440,7 +443,7 @@ func between(s, from, to string) (out []string) {
 
 // path is the row's address of an object.
 func (r row) path(c cell, o object) string {
-	p := strings.NewReplacer("{name}", o.name, "{person}", o.name, "{id}", o.id, "{peer}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other,
+	p := strings.NewReplacer("{name}", o.name, "{host}", o.name, "{person}", o.name, "{id}", o.id, "{peer}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other,
 		"{secret}", o.name, "{link}", o.other, "{seq}", cmp.Or(o.seq, "1"), "{emoji}", "%F0%9F%91%8D", "{hash}", cmp.Or(o.hash, o.name), "{urn}", "urn%3Aair%3A127.0.0.1%3Aagents%3A"+o.name).Replace(strings.Replace(r.pattern, "*", cmp.Or(c.rest, "*"), 1) + c.query)
 	if r.pattern == "/static/*" {
 		p = static.URL("icons/mark.svg")

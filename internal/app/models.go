@@ -6,16 +6,18 @@ import (
 	"path/filepath"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/grant"
 	"agentsite/internal/ident"
 	"agentsite/internal/models"
 	"agentsite/internal/settings"
 	"agentsite/internal/usage"
 )
 
-// openModels builds the services of named models, which it reads, and of their usage.
+// openModels builds the services of named models, which it reads, of their usage, and of grants.
 func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	prices := usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
 	p.usage = usage.NewService(p.db.Usages, prices, p.log)
+	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
 		Addresses: addressPolicy{p.egress}})
 	return p.models.Load(ctx)

@@ -37,6 +37,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
+	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
@@ -118,6 +119,7 @@ type services struct {
 	grants   *grant.Service
 	usage    *usage.Service
 	models   *models.Service
+	halts    *halt.Service
 }
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
@@ -230,8 +232,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	out.PerHost = callsPerHost(p.set.Bounds.Work)
 	p.calls = egress.New(out)
 	host := p.url.Host
-	p.name = cmp.Or(p.set.Name, host)
-	p.keys, p.started = keys, clock.Now()
+	p.name, p.keys, p.started = cmp.Or(p.set.Name, host), keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 
 	if err := p.openAccounts(policy); err != nil {
@@ -242,20 +243,21 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		return err
 	}
 	queue := agentruntime.NewQueue(workLimits(p.set.Bounds.Work))
-	p.queue = queue
 	if err := p.openModels(ctx, keys); err != nil {
 		return err
 	}
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	p.openDirectory(keys, rt, byKind, words, queue)
-	instant := agentruntime.NewInstant(queue, p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
+	if err := p.openDirectory(ctx, keys, rt, byKind, words, queue); err != nil {
+		return err
+	}
+	instant := agentruntime.NewInstant(queue, p.hub, p.halts, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{
 		Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), Log: p.log,
 		FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Rooms: roomLimits(p.set.Bounds.Rooms)})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
-	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
+	p.queue = queue
 	p.callers = p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys,
@@ -263,7 +265,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
-	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind, p.log)
+	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.halts, p.monitor, byKind, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {
 		drafts = append(drafts, conformance.Draft())
@@ -275,15 +277,15 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			return fmt.Errorf("register built-in agents: %w", err)
 		}
 	}
-	secure := p.url.Scheme == "https"
-	cookie := "agentsite-" + keys.ID()
+	secure, cookie := p.url.Scheme == "https", "agentsite-"+keys.ID()
 	if secure {
 		cookie = "__Host-" + cookie
 	}
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks,
-		Grants: p.grants, Usage: p.usage, Models: p.models, Publications: p.publications(), Connections: p.connections,
+		Grants: p.grants, Usage: p.usage, Models: p.models, Halts: p.halts,
+		Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)

@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/quota"
@@ -38,6 +39,7 @@ type Pages struct {
 	peers    *federation.Peers
 	stats    Stats
 	queue    Queue
+	halts    *halt.Service
 	examiner Examiner
 	site     *pages.Site
 }
@@ -50,6 +52,7 @@ type Config struct {
 	Peers    *federation.Peers
 	Stats    Stats
 	Queue    Queue
+	Halts    *halt.Service
 	Site     *pages.Site
 }
 
@@ -65,8 +68,8 @@ type Examiner interface {
 
 // New returns the pages about the network and for the operator. Their routes are declared by Routes.
 func New(cfg Config, examiner Examiner) *Pages {
-	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats, queue: cfg.Queue,
-		examiner: examiner, site: cfg.Site}
+	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
+		queue: cfg.Queue, halts: cfg.Halts, examiner: examiner, site: cfg.Site}
 }
 
 const adminPage = 100
@@ -295,6 +298,7 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/admin/agents/{name}/withdraw", d.site.Page(operatorOnly(d.withdrawAgent)))
 	r.Post("/admin/agents/{name}/restore", d.site.Page(operatorOnly(d.restoreAgent)))
 	r.Get("/admin/queue", d.site.Page(operatorOnly(d.showQueue)))
+	r.Post("/admin/queue/stop", d.site.Page(operatorOnly(d.stopOrResume)))
 	r.Get("/admin/storage", d.site.Page(operatorOnly(d.storage)))
 	r.Get("/admin/reports", d.site.Page(operatorOnly(d.reports)))
 	r.Post("/admin/reports/{id}/close", d.site.Page(operatorOnly(d.closeReport)))

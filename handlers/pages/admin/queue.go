@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/halt"
 	"agentsite/internal/ident"
 	"agentsite/internal/scheduler"
 	"agentsite/templates"
@@ -23,12 +28,57 @@ const maxQueueRows = 20
 
 // showQueue shows the operator the tasks that run and wait, and the accounts that cause them.
 func (d *Pages) showQueue(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.showQueueWith(w, r, actor, http.StatusOK, "")
+}
+
+// showQueueWith shows the page with the reason why a stop was refused, "" for none.
+func (d *Pages) showQueueWith(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, wrong string) error {
 	s, err := d.queue.Queue(r.Context(), actor)
 	if err != nil {
 		return err
 	}
 	v := queueView(s, actor)
-	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "queue", Queue: &v})
+	v.StopError = wrong
+	halts, err := d.halts.List(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	for _, h := range halts {
+		v.Stopped = append(v.Stopped, templates.StoppedRow{Kind: string(h.Kind), Name: h.Name, Reason: h.Reason,
+			Since: pages.FormatMoment(h.CreatedAt), Operator: h.Operator})
+	}
+	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "queue", Queue: &v})
+}
+
+// stopOrResume stops an agent, an owner or a provider, or lets it work again.
+func (d *Pages) stopOrResume(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	kind, name, resume := halt.Kind(in.Get("kind")), strings.TrimSpace(in.Get("name")), in.Get("resume") != ""
+	switch {
+	case kind == halt.Agent && resume:
+		err = d.halts.Resume(r.Context(), actor, name)
+	case kind == halt.Agent:
+		err = d.halts.Pause(r.Context(), actor, name, in.Get("reason"))
+	case resume:
+		err = d.halts.Continue(r.Context(), actor, kind, name)
+	default:
+		err = d.halts.Stop(r.Context(), actor, kind, name, in.Get("reason"))
+	}
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) {
+		f := fault.As(err)
+		wrong := f.Safe
+		for _, says := range f.Fields {
+			wrong = "The name cannot be used: " + says + "."
+		}
+		return d.showQueueWith(w, r, actor, http.StatusBadRequest, wrong)
+	}
+	if err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/admin/queue#stopped-title")
 }
 
 func queueView(s scheduler.Snapshot, actor ident.Actor) templates.AdminQueue {

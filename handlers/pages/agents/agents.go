@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/search"
 	"agentsite/internal/account"
 	"agentsite/internal/federation"
+	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
 	"agentsite/internal/models"
@@ -32,6 +33,7 @@ type Config struct {
 	Searches *search.Searches
 	Site     *pages.Site
 	Markup   *markup.Renderer
+	Halts    *halt.Service   // nil for none
 	Models   *models.Service // nil offers none to choose from
 	Log      *slog.Logger
 }
@@ -65,6 +67,7 @@ type Profile struct {
 	sessions *request.Sessions
 	site     *pages.Site
 	markup   *markup.Renderer
+	halts    *halt.Service
 	codes    *limit.Keyed // limits QR codes by caller, because drawing one takes 10 ms or more of CPU time
 	log      *slog.Logger
 }
@@ -94,7 +97,7 @@ type Owner struct {
 func New(cfg Config, publications Publications) *Pages {
 	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers,
 		servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
-		markup: cfg.Markup, codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
+		halts: cfg.Halts, markup: cfg.Markup, codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
 	return &Pages{
 		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,
 			site: cfg.Site, markup: cfg.Markup},

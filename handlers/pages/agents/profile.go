@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -88,6 +89,9 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes),
 		Mine: a.MayEdit(actor), Draft: a.Status.State == hub.StatusDraft, Reportable: a.Kind != hub.Builtin &&
 			!a.OwnedBy(actor), Text: text, Error: wrong,
+	}
+	if d.halts != nil {
+		v.Paused = d.halts.ReasonOf(a, d.hub.TextGoesTo(a))
 	}
 	v.Tagline, v.Description = d.site.Describe(a.Description)
 	if v.Health, err = d.health(r.Context(), actor, a); err != nil {
@@ -191,6 +195,24 @@ func (d *Profile) checkAgent(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/agents/"+a.Name+"#alive")
 }
 
+// pauseAgent pauses an agent, or resumes it.
+func (d *Profile) pauseAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	name := request.PathName(r)
+	if in.Get("pause") != "" {
+		err = d.halts.Pause(r.Context(), actor, name, in.Get("reason"))
+	} else {
+		err = d.halts.Resume(r.Context(), actor, name)
+	}
+	if err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/agents/"+url.PathEscape(name)+"#alive")
+}
+
 // declareRoutes declares the routes of the pages of one agent that everyone with access sees.
 func (d *Profile) declareRoutes(r chi.Router) {
 	r.Get("/agents/{name}", d.site.Page(d.agent))
@@ -199,6 +221,7 @@ func (d *Profile) declareRoutes(r chi.Router) {
 	r.Get("/agents/{name}/versions/{version}", d.site.Page(d.agentVersion))
 	r.Post("/agents/{name}/rollback", d.site.Page(d.rollbackAgent))
 	r.Post("/agents/{name}/check", d.site.Page(d.checkAgent))
+	r.Post("/agents/{name}/pause", d.site.Page(d.pauseAgent))
 	r.Get("/agents/{name}/report", d.site.Page(d.reportForm))
 	r.Post("/agents/{name}/report", d.site.Page(d.reportAgent))
 	r.Get("/agents/{name}/qr.svg", d.site.Page(d.agentQR))
