@@ -139,8 +139,9 @@ func (q *Queue) StopTasks(s halt.Subject) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range q.running {
-		key := map[halt.Kind]string{halt.Agent: t.job.Agent, halt.Owner: t.job.Owner, halt.Provider: t.job.Provider}[s.Kind]
-		if key == s.Key {
+		keys := map[halt.Kind]string{halt.Agent: t.job.Agent, halt.Owner: t.job.Owner,
+			halt.Provider: t.job.Provider}
+		if keys[s.Kind] == s.Key {
 			t.cancel(errStopped{haltedReason})
 		}
 	}

@@ -82,7 +82,8 @@ const tryAgainAfter = 5 * time.Second
 // agentTarget returns the description of an agent for its driver. secret is the credential in clear
 // text, "" for none.
 func agentTarget(a hub.Agent, secret string) task.Target {
-	return task.Target{ID: a.ID, Portal: a.PortalID, OwnerID: a.OwnerID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind),
+	return task.Target{ID: a.ID, Portal: a.PortalID, OwnerID: a.OwnerID, Name: a.Name,
+		Handle: a.Handle(), Kind: string(a.Kind),
 		Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
 }
 

@@ -55,6 +55,7 @@ type Config struct {
 	Hooks      *notify.Service
 	Grants     *grant.Service
 	Usage      *usage.Service
+	Ceilings   *usage.Ceilings
 	Models     *models.Service
 	Halts      *halt.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
@@ -116,7 +117,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
 			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants,
-			Spending: spending.New(cfg.Models, cfg.Usage), Halts: cfg.Halts,
+			Spending: spending.New(cfg.Models, cfg.Usage, cfg.Ceilings), Halts: cfg.Halts,
 			Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
@@ -125,7 +126,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
-			cfg.Grants, cfg.Usage, cfg.Models, tasks, site),
+			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
 		manual: manual.New(portal, accounts, directory, site, renderer),
 	}
 }

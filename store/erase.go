@@ -23,7 +23,8 @@ func erasedRows() []accountRow {
 		{"room_links", "creator_id"}, {"room_invitations", "person_id"}, {"room_invitations", "inviter_id"},
 		{"invitation_days", "inviter_id"}, {"accepted_inviters", "person_id"}, {"accepted_inviters", "inviter_id"},
 		{"blocks", "person_id"}, {"blocks", "blocked_id"}, {"first_asks", "caller_id"}, {"client_ids", "sender_id"},
-		{"grants", "person_id"}, {"usage_days", "person_id"}, {"usage_days", "owner_id"}, {"models", "owner_id"}, {"halts", "subject"},
+		{"grants", "person_id"}, {"usage_days", "person_id"}, {"usage_days", "owner_id"},
+		{"models", "owner_id"}, {"halts", "subject"}, {"ceilings", "owner_id"},
 	}
 }
 

@@ -508,7 +508,7 @@ func queueTable(id, title, first string, rows []QueueRow, refused bool) templ.Co
 	})
 }
 
-// stoppedList has the operator's switches: what takes no work, and a form that stops more.
+// stoppedList lists the subjects that take no work, with a form that stops more.
 func stoppedList(v AdminQueue) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

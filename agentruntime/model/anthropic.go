@@ -271,7 +271,8 @@ func (r *anthropicEvents) toChunk(e anthropicEvent) openai.Chunk {
 			d.Content, d.Reasoning = openai.Content(b.Text), openai.Content(b.Thinking)
 			if b.Type == "tool_use" {
 				// The input is an empty object here; it follows in pieces.
-				d.ToolCalls = []openai.ToolCall{{Index: &e.Index, ID: b.ID, Function: openai.FunctionCall{Name: b.Name}}}
+				d.ToolCalls = []openai.ToolCall{{Index: &e.Index, ID: b.ID,
+					Function: openai.FunctionCall{Name: b.Name}}}
 				if s := strings.TrimSpace(string(b.Input)); len(s) > 2 {
 					d.ToolCalls[0].Function.Arguments = openai.Arguments(s)
 				}

@@ -1,5 +1,7 @@
-// Package model calls models on servers that are OpenAI-compatible or speak Anthropic's Messages API: the portal's
-// models, those of accounts, and agents of kind openai. It bounds the data that it reads, streams, retries at most once and only before the first
+// Package model calls models on servers that are OpenAI-compatible or speak Anthropic's Messages API: the
+// portal's models, those of accounts, and agents of kind openai.
+//
+// It bounds the data that it reads, streams, retries at most once and only before the first
 // token, and returns errors as plain sentences. It does not depend on tasks, agents or budgets.
 package model
 

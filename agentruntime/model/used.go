@@ -44,7 +44,7 @@ func EstimateInput(bytes, pictures int) int { return bytes/3 + pictures*pictureT
 // pictureTokens is the estimated cost of a picture, similar to that of providers.
 const pictureTokens = 1500
 
-// Terms say what a model costs and who pays.
+// Terms are the price of a model and its payer.
 type Terms struct {
 	Name   string      // on its server
 	Price  usage.Price // zero for that in the operator's file
@@ -56,11 +56,31 @@ func Count(ctx context.Context, m usage.Meter, call task.Call, t Terms, u Used) 
 	if m == nil || u.Total() == 0 {
 		return
 	}
-	c := usage.Call{AgentID: call.Agent.ID, CallerKind: call.Caller.Kind, Model: t.Name, Price: t.Price,
-		Portal: t.Portal, Purpose: usage.Work, Input: int64(u.Input), Output: int64(u.Output), Estimated: u.Estimated}
+	m.Count(ctx, t.usageOf(call, u))
+}
+
+func (t Terms) usageOf(call task.Call, u Used) usage.Call {
+	c := usage.Call{AgentID: call.Agent.ID, OwnerID: call.Agent.OwnerID, CallerKind: call.Caller.Kind, Model: t.Name,
+		Price: t.Price, Portal: t.Portal, Purpose: usage.Work, Input: int64(u.Input), Output: int64(u.Output),
+		Estimated: u.Estimated}
 	switch call.Caller.Kind {
 	case "operator", "person":
 		c.CallerKind, c.CallerID = "person", call.Caller.ID
 	}
-	m.Count(ctx, c)
+	return c
+}
+
+// assumedOutput is the length of an answer that is set aside if the request bounds none.
+const assumedOutput = 4096
+
+// Reserve sets the most that a question of in tokens can cost aside, with an answer of at most out, 0 for no bound. It
+// does nothing without a guard.
+func Reserve(ctx context.Context, g usage.Guard, call task.Call, t Terms, in, out int) (settle func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	if out <= 0 {
+		out = assumedOutput
+	}
+	return g.Reserve(ctx, t.usageOf(call, Used{Input: in, Output: out}))
 }

@@ -45,6 +45,8 @@ type Config struct {
 	Grants Grants
 	// Budget is asked before each question to a model of the portal; nil means no bound.
 	Budget Budget
+	// Guard is asked before each question to any model; nil means no bound.
+	Guard usage.Guard
 	// Meter counts each answer of a model; nil means that none is counted.
 	Meter usage.Meter
 	// Log defaults to a logger that discards.

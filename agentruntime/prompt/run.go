@@ -472,13 +472,15 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 			if ctx.Err() != nil {
 				return reply, nil, context.Cause(ctx)
 			}
-			f := fault.As(err)
-			if f.Kind == fault.Internal {
-				return reply, nil, err
-			}
-			return reply, r.failure(f.Safe), nil
+			return r.refuse(err)
 		}
 	}
+	release, err := model.Reserve(ctx, r.d.cfg.Guard, r.call, r.ask.Terms, in, r.ask.max)
+	if err != nil {
+		settle(0)
+		return r.refuse(err)
+	}
+	defer release()
 	r.traceMessage(true, r.traceHead(), string(body))
 	r.gap = r.st.Said != ""
 	reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
@@ -507,6 +509,15 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 		r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 	}
 	return reply, nil, nil
+}
+
+// refuse returns the failure of a question that a budget or a ceiling refused.
+func (r *run) refuse(err error) (model.Reply, *task.Result, error) {
+	f := fault.As(err)
+	if f.Kind == fault.Internal {
+		return model.Reply{}, nil, err
+	}
+	return model.Reply{}, r.failure(f.Safe), nil
 }
 
 // failure returns the result of a task that failed, with the text shown so far.

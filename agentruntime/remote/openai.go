@@ -51,24 +51,29 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	}
 	call, pictures := attach.ForModel(ctx, call)
 	req := openai.ChatRequest{Model: cfg.Model, Messages: chatMessages(cfg.Instructions, call, speech.NewFrame(call))}
+	body, err := json.Marshal(req) // only for an estimate
+	if err != nil {
+		return task.Result{}, err
+	}
 	last := len(req.Messages) - 1
 	if last >= 0 {
 		req.Messages[last].Pictures = pictures
 	}
+	terms, in := model.Terms{Name: cfg.Model}, model.EstimateInput(len(body), len(pictures))
+	release, err := model.Reserve(ctx, d.cfg.Guard, call, terms, in, 0)
+	if f := fault.As(err); err != nil && f.Kind != fault.Internal {
+		return failedResult(nil, f.Safe), nil
+	} else if err != nil {
+		return task.Result{}, err
+	}
+	defer release()
 	reply, err := client.Chat(ctx, req, out.Text)
 	if last >= 0 && len(pictures) > 0 && reply.Text == "" && model.RefusedPictures(err) {
 		// The model reads only text, so send the pictures' names in the text without the pictures.
 		req.Messages[last].Pictures = nil
 		reply, err = client.Chat(ctx, req, out.Text)
 	}
-	if d.cfg.Meter != nil {
-		body, merr := json.Marshal(req) // only for an estimate
-		if merr != nil {
-			return task.Result{}, merr
-		}
-		in := model.EstimateInput(len(body), len(pictures))
-		model.Count(ctx, d.cfg.Meter, call, model.Terms{Name: cfg.Model}, reply.Used(ctx, err, in))
-	}
+	model.Count(ctx, d.cfg.Meter, call, terms, reply.Used(ctx, err, in))
 	if ctx.Err() != nil {
 		return task.Result{}, context.Cause(ctx)
 	}

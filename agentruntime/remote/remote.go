@@ -46,6 +46,8 @@ type Config struct {
 	Lost int
 	// Meter counts each answer of a model; nil means that none is counted.
 	Meter usage.Meter
+	// Guard is asked before each question to a model; nil means no bound.
+	Guard usage.Guard
 	// Portal is the host of this portal, for agents in conversations with several members.
 	Portal string
 }

@@ -70,7 +70,7 @@ func (d haltAPI) stop(kind halt.Kind, param string) request.Handler {
 	}
 }
 
-// keep returns the handler that ends what stop began.
+// keep returns the handler that lets an owner or a provider work again.
 func (d haltAPI) keep(kind halt.Kind, param string) request.Handler {
 	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 		return nothing(w, d.halts.Continue(r.Context(), actor, kind, request.PathParam(r, param)))

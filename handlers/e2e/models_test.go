@@ -62,6 +62,19 @@ func TestModels(t *testing.T) {
 			if reqs, headers := second.Requests(); len(reqs) != 1 || reqs[0].Model != "m-spare" || headers[0].Get("Authorization") != "Bearer sk-spare" {
 				t.Errorf("%+v %v", reqs, headers)
 			}
+			b.open("/account/usage?of=agents&by=agent")
+			b.click("details.card > summary")
+			b.fill("details.card [name=tokens]", "5")
+			b.fill("details.card [name=agent]", "thinker")
+			b.press("details.card .button-primary")
+			b.says("7 of 5 tokens today")
+			b.shot("ceilings-"+name, true)
+			if s.width == desk.width {
+				b.look("ceilings")
+			}
+			b.open("/chat/" + ada.Conversation("thinker"))
+			b.send("Once more?")
+			b.answered("opens again at 00:00 UTC")
 			b.open("/account/models")
 			b.press("#model-clever .row-actions button")
 			b.says("Deleted.")

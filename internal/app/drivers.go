@@ -65,7 +65,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		a2a: remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host}),
 		peer: remote.NewPeer(remote.PeerConfig{Config: remote.Config{Log: p.log, Portal: host},
 			Portals: callerPortals{p}}),
-		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log, Meter: p.usage}),
+		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log, Meter: p.usage, Guard: p.ceilings}),
 		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
 		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}}),
 		build: builtin.New(builtin.Config{
@@ -79,7 +79,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	tools := p.newTools(d.mcp)
 	d.prompt = prompt.New(prompt.Config{RT: patient,
 		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Models: p.models,
-		Tools: tools, Grants: tools, Meter: p.usage,
+		Tools: tools, Grants: tools, Meter: p.usage, Guard: p.ceilings,
 		Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
 	return d
 }

@@ -39,7 +39,7 @@ func TestManual_Agents(t *testing.T) {
 		t.Fatal("the page is gone")
 	}
 	blocks := shellBlock.FindAllStringSubmatch(page.Source, -1)
-	if len(blocks) != 4 {
+	if len(blocks) != 5 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
 	run := func(script string) string {
@@ -81,5 +81,8 @@ func TestManual_Agents(t *testing.T) {
 	}
 	if got := run(blocks[3][1]); !strings.Contains(got, `"key":"house"`) || !strings.Contains(got, `"key":"small-1"`) {
 		t.Errorf("usage: %s", got)
+	}
+	if got := run(blocks[4][1]); !strings.Contains(got, `"cost":"5.000000"`) || !strings.Contains(got, `"agent":"butler","tokens":200000`) {
+		t.Errorf("ceilings: %s", got)
 	}
 }

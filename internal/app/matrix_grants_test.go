@@ -38,6 +38,9 @@ func grantCells() map[string]cell {
 		"POST /api/v1/owners/{name}/resume":    {object: mia},
 		"POST /api/v1/providers/{host}/stop":   {object: llm},
 		"POST /api/v1/providers/{host}/resume": {object: llm},
+		"GET /api/v1/ceilings":                 {},
+		"PUT /api/v1/ceilings":                 {body: func(*world, object) any { return map[string]any{"tokens": 1_000_000_000} }},
+		"POST /account/usage/ceiling":          {body: func(*world, object) any { return form("tokens", "1000000000") }},
 		"GET /api/v1/halts":                    {},
 		"POST /admin/queue/stop": {body: func(*world, object) any {
 			return form("kind", "provider", "name", "llm.example")

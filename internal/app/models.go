@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/internal/grant"
 	"agentsite/internal/ident"
 	"agentsite/internal/models"
@@ -17,6 +18,7 @@ import (
 func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	prices := usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
 	p.usage = usage.NewService(p.db.Usages, prices, p.log)
+	p.ceilings = usage.NewCeilings(p.db.Usages, ownedAgents{p}, prices)
 	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
 		Addresses: addressPolicy{p.egress}})
@@ -36,4 +38,15 @@ func (n namedModels) NamedModel(ownerID, name string) (model, host string, ok bo
 		return m.Model, "", true
 	}
 	return m.Model, u.Host, true
+}
+
+// ownedAgents implements usage.OwnedAgents. It refers to the portal, because the hub is built later.
+type ownedAgents struct{ portal *Portal }
+
+func (o ownedAgents) OwnedAgent(ctx context.Context, actor ident.Actor, name string) (string, error) {
+	a, err := o.portal.hub.Get(ctx, actor, name)
+	if err == nil && a.OwnerID != actor.ID {
+		err = fault.New(fault.Forbidden, "Only the owner of %s, who pays for its models, may do that.", a.Handle())
+	}
+	return a.ID, err
 }

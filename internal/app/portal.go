@@ -118,6 +118,7 @@ type services struct {
 	notifier *notifier
 	grants   *grant.Service
 	usage    *usage.Service
+	ceilings *usage.Ceilings
 	models   *models.Service
 	halts    *halt.Service
 }
@@ -251,14 +252,14 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if err := p.openDirectory(ctx, keys, rt, byKind, words, queue); err != nil {
 		return err
 	}
-	instant := agentruntime.NewInstant(queue, p.hub, p.halts, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
+	instant := agentruntime.NewInstant(queue, p.hub, p.halts,
+		map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{
 		Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), Log: p.log,
 		FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Rooms: roomLimits(p.set.Bounds.Rooms)})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
-	p.queue = queue
-	p.callers = p.newCallers()
+	p.queue, p.callers = queue, p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys,
 		Transport: p.told.RoundTripper(), Wake: p.db.Hooks.Hooked(),
@@ -284,7 +285,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks,
-		Grants: p.grants, Usage: p.usage, Models: p.models, Halts: p.halts,
+		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts,
 		Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
 	})

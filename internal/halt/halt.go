@@ -27,7 +27,7 @@ const (
 	Provider Kind = "provider"
 )
 
-// Subject is what is halted. Key is the id of an agent or account, or the host of a provider.
+// Subject is an agent, an owner or a provider. Key is the id of an agent or account, or the host of a provider.
 type Subject struct {
 	Kind Kind
 	Key  string
@@ -133,7 +133,7 @@ func (s *Service) Pause(ctx context.Context, actor ident.Actor, name, reason str
 	return s.put(ctx, actor, h, reason)
 }
 
-// Resume ends what Pause began. An owner cannot resume an agent that an operator stopped.
+// Resume lets an agent work again. An owner cannot resume an agent that an operator stopped.
 func (s *Service) Resume(ctx context.Context, actor ident.Actor, name string) error {
 	h, err := s.ofAgent(ctx, actor, name)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Service) Stop(ctx context.Context, actor ident.Actor, kind Kind, name, 
 	return s.put(ctx, actor, h, reason)
 }
 
-// Continue ends what Stop began.
+// Continue lets an owner or a provider work again.
 func (s *Service) Continue(ctx context.Context, actor ident.Actor, kind Kind, name string) error {
 	h, err := s.named(ctx, actor, kind, name)
 	if err != nil {

@@ -25,6 +25,7 @@ const (
 // Call is one answer of a model.
 type Call struct {
 	AgentID string
+	OwnerID string // of the agent; only Guard reads it, because the store finds it by the agent
 	// Caller is the person behind the call. Guests and people of other portals are counted by kind only.
 	CallerKind, CallerID string
 	Model                string
@@ -121,6 +122,9 @@ type Store interface {
 	SumUsage(ctx context.Context, q Query, accountID string) ([]Sum, error)
 }
 
+// defaultCurrency is the currency of the prices of named models if the operator's file names none.
+const defaultCurrency = "USD"
+
 // Service counts usage and reports it. Create it with NewService; it is safe for concurrent use.
 type Service struct {
 	store  Store
@@ -205,6 +209,9 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, q Query) (Repor
 	r := Report{Query: q, Currency: s.prices.Currency(), Rows: list[:min(len(list), MaxRows)]}
 	for _, row := range list {
 		r.Total.add(row)
+	}
+	if r.Currency == "" && r.Total.TalkCost+r.Total.WorkCost > 0 {
+		r.Currency = defaultCurrency
 	}
 	return r, nil
 }

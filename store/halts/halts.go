@@ -35,8 +35,8 @@ func (d *Halts) AllHalts(ctx context.Context) ([]halt.Halt, error) {
 	}
 	out := make([]halt.Halt, len(list))
 	for i, r := range list {
-		out[i] = halt.Halt{Subject: halt.Subject{Kind: halt.Kind(r.Kind), Key: r.Key, Operator: r.Operator}, Name: r.Name,
-			Reason: r.Reason, CreatedAt: clock.FromMilli(r.CreatedAt)}
+		out[i] = halt.Halt{Subject: halt.Subject{Kind: halt.Kind(r.Kind), Key: r.Key, Operator: r.Operator},
+			Name: r.Name, Reason: r.Reason, CreatedAt: clock.FromMilli(r.CreatedAt)}
 	}
 	return out, nil
 }

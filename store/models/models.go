@@ -74,7 +74,8 @@ func (d *Models) CreateModel(ctx context.Context, m models.Stored) error {
 			return err
 		}
 		if have >= models.MaxModels {
-			return fault.New(fault.Conflict, "There are %d models, which is the most there may be. Delete one first.", have)
+			return fault.New(fault.Conflict, "There are %d models, which is the most there may be. Delete one first.",
+				have)
 		}
 		if err := checkName(t, m); err != nil {
 			return err

@@ -41,6 +41,7 @@ type Pages struct {
 	storage  api.Storage
 	grants   *grant.Service
 	usage    *usage.Service
+	ceilings *usage.Ceilings
 	models   *models.Service
 	tasks    *task.Service
 	site     *pages.Site
@@ -49,10 +50,10 @@ type Pages struct {
 // New returns the pages about accounts. Their routes are declared by Routes.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
-	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service, named *models.Service,
+	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service, ceilings *usage.Ceilings, named *models.Service,
 	tasks *task.Service, site *pages.Site) *Pages {
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
-		storage: storage, grants: grants, usage: used, models: named, tasks: tasks, site: site}
+		storage: storage, grants: grants, usage: used, ceilings: ceilings, models: named, tasks: tasks, site: site}
 }
 
 // done maps ?done= to the confirmation that the page shows after a form.
@@ -308,6 +309,7 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/account/running/stop", d.site.Page(d.stopAll))
 	r.Post("/account/running/{id}/stop", d.site.Page(d.stopOne))
 	r.Get("/account/usage", d.site.Page(d.showUsage))
+	r.Post("/account/usage/ceiling", d.site.Page(d.putCeiling))
 	r.Get("/account/models", d.site.Page(d.listModels))
 	r.Post("/account/models", d.site.Page(d.saveModel))
 	r.Post("/account/models/{id}", d.site.Page(d.saveModel))

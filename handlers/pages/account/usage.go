@@ -10,7 +10,9 @@ import (
 
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/usage"
 	"agentsite/templates"
@@ -58,6 +60,12 @@ func (d *Pages) showUsage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		{Label: "Calls", Value: pages.FormatNumber(t.Calls), Hint: fmt.Sprintf("in %d days", usageDays(report))},
 		{Label: "Tokens", Value: pages.FormatNumber(t.Input + t.Output),
 			Hint: pages.FormatNumber(t.Input) + " read, " + pages.FormatNumber(t.Output) + " written"}}
+	if q.Of == usage.OfAgents {
+		if v.Ceilings, err = d.ceilingRows(r, actor, report.Currency); err != nil {
+			return err
+		}
+		v.OfAgents = true
+	}
 	if report.Currency != "" {
 		cost := templates.Tile{Label: "Cost", Value: formatMoney(t.TalkCost+t.WorkCost, report.Currency)}
 		if t.TalkCost > 0 {
@@ -79,6 +87,52 @@ func (d *Pages) showUsage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		v.Rows = append(v.Rows, row)
 	}
 	return d.site.Render(w, r, http.StatusOK, templates.Usage(d.site.Frame(r, actor, "Usage of models"), v))
+}
+
+// ceilingRows returns the ceilings of the actor with the tokens and money spent today.
+func (d *Pages) ceilingRows(r *http.Request, actor ident.Actor, currency string) ([]templates.CeilingRow, error) {
+	list, err := d.ceilings.List(r.Context(), actor)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]templates.CeilingRow, len(list))
+	for i, c := range list {
+		row := templates.CeilingRow{Agent: c.Agent}
+		if c.Tokens > 0 {
+			row.Parts = append(row.Parts, templates.CeilingPart{Spent: c.Spent.Tokens, Most: c.Tokens,
+				Text: pages.FormatNumber(c.Spent.Tokens) + " of " +
+					pages.FormatCounted(int(c.Tokens), "token", "tokens")})
+		}
+		if c.Cost > 0 {
+			row.Parts = append(row.Parts, templates.CeilingPart{Spent: c.Spent.Cost, Most: c.Cost,
+				Text: formatMoney(c.Spent.Cost, "") + " of " + formatMoney(c.Cost, currency)})
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// putCeiling sets the ceiling of the form, and removes one that is empty.
+func (d *Pages) putCeiling(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	var most usage.Amount
+	var c fault.Check
+	if s := strings.ReplaceAll(strings.TrimSpace(in.Get("tokens")), ",", ""); s != "" {
+		most.Tokens, err = strconv.ParseInt(s, 10, 64)
+		c.Field(err == nil, "tokens", "use a number, or leave it empty")
+	}
+	most.Cost, err = spending.ParseCost(in.Get("cost"))
+	c.Field(err == nil, "cost", "use a sum such as 2.50, or leave it empty")
+	if err = c.Err(); err == nil {
+		err = d.ceilings.Put(r.Context(), actor, strings.TrimPrefix(strings.TrimSpace(in.Get("agent")), "@"), most)
+	}
+	if err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/account/usage?"+usageParams(usage.OfAgents, usage.ByAgent)+"#ceilings-title")
 }
 
 func usageParams(of usage.Scope, by usage.By) string {
@@ -155,5 +209,5 @@ func formatMoney(millionths int64, currency string) string {
 	if rest = strings.TrimRight(rest, "0"); len(rest) < 2 {
 		rest = (rest + "00")[:2]
 	}
-	return whole + "." + rest + " " + currency
+	return strings.TrimSpace(whole + "." + rest + " " + currency)
 }
