@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,6 +75,21 @@ func RefusedPictures(err error) bool {
 	said := strings.ToLower(err.Error())
 	return fault.Is(err, fault.Invalid) || strings.Contains(said, "image") || strings.Contains(said, "vision") ||
 		strings.Contains(said, "multimodal")
+}
+
+// lengthWords are parts of the errors of known servers for a question that is longer than the model takes.
+var lengthWords = []string{"context length", "context_length", "context window", "context size", "maximum context",
+	"prompt is too long", "input is too long", "too many tokens", "exceeds the maximum", "input length", "max_seq_len",
+	"reduce the length", "n_ctx"}
+
+// RefusedLength reports whether a request was probably refused because of its length, so that the caller can repeat it
+// shorter.
+func RefusedLength(err error) bool {
+	if err == nil || errors.Is(err, ErrKey) || fault.Is(err, fault.RateLimited) {
+		return false
+	}
+	said := strings.ToLower(err.Error())
+	return slices.ContainsFunc(lengthWords, func(w string) bool { return strings.Contains(said, w) })
 }
 
 // errorMessage returns the sentence in an error's body, in the JSON formats of known servers; "" if the

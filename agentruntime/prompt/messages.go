@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentsite/agentruntime/model"
 	"agentsite/agentruntime/speech"
 	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
@@ -75,7 +76,7 @@ func conversationMessages(call task.Call, f speech.Frame, room int) []openai.Mes
 	var out []openai.Message
 	switch {
 	case cut:
-		out = append(out, openai.Message{Role: openai.User, Content: "[Earlier messages are left out.]"})
+		out = append(out, openai.Message{Role: openai.User, Content: model.LeftOut})
 	case len(history) > 0 && history[0].mine:
 		out = append(out, openai.Message{Role: openai.User, Content: "[The conversation begins.]"})
 	}
@@ -96,15 +97,14 @@ type turn struct {
 	text string
 }
 
-// newestTurns returns the last turns that fit into room bytes, oldest first, and whether any were left
-// out. The oldest of them may be cut.
+// newestTurns returns the last turns that fit into room bytes, oldest first and whole, and whether any were left
+// out. Only the newest is cut if it alone does not fit.
 func newestTurns(history []task.Turn, room int) (out []turn, cut bool) {
-	const worth = 512 // A shorter piece of a message is not worth sending.
 	for _, h := range slices.Backward(history) {
 		t := turn{h.Mine, speech.SpeakerOf(h), task.PlainText(h.Parts)}
 		if len(t.text) > room {
 			cut = true
-			if room >= worth {
+			if len(out) == 0 {
 				t.text = clipText(t.text, room)
 				out = append(out, t)
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/agentruntime/model"
 	"agentsite/internal/models"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
@@ -84,5 +85,42 @@ func TestRun_SaysWhyTheLastModelFailed(t *testing.T) {
 	res, _ := w.ask("hi")
 	if res.State != task.Failed || !strings.Contains(res.Reason, "prompt too long for [key]") {
 		t.Errorf("%+v", res)
+	}
+}
+
+func TestRun_AsksShorterAfterARefusalForLength(t *testing.T) {
+	w, second, _ := twoModels(t, agenttest.Turn{Status: 400, Refusal: "This model's maximum context length is 4096 tokens."}, agenttest.Turn{Text: "Here."})
+	call := w.call("now")
+	call.Agent.Endpoint, call.Agent.Secret, call.Agent.OwnerID = "", "", "ada"
+	for range 10 {
+		call.History = append(call.History, said(false, "ada", strings.Repeat("old ", 100)), said(true, "", strings.Repeat("aha ", 100)))
+	}
+	res, _ := w.run(call)
+	if res.State != task.Completed || task.PlainText(res.Parts) != "Here." {
+		t.Errorf("%+v", res)
+	}
+	reqs, _ := w.s.Requests()
+	if other, _ := second.Requests(); len(reqs) != 2 || len(other) != 0 {
+		t.Fatalf("%d questions, and %d to the fallback", len(reqs), len(other))
+	}
+	long, short := reqs[0].Messages, reqs[1].Messages
+	if len(short) >= len(long) || len(short) < 5 || !strings.HasPrefix(string(short[1].Content), model.LeftOut) || short[len(short)-1].Content != long[len(long)-1].Content {
+		t.Errorf("%d messages, then %d: %q", len(long), len(short), short[1].Content)
+	}
+	for i := range short[2:] {
+		if short[i+1].Role == short[i+2].Role {
+			t.Errorf("%s twice in a row", short[i+1].Role)
+		}
+	}
+
+	// A model that refuses the shorter one too is followed by its fallback.
+	w, second, _ = twoModels(t, agenttest.Turn{Status: 413, Refusal: "prompt is too long"})
+	call.Agent.Config = w.call("x").Agent.Config
+	if res, _ := w.run(call); task.PlainText(res.Parts) != "From the second." {
+		t.Errorf("%+v", res)
+	}
+	reqs, _ = w.s.Requests()
+	if other, _ := second.Requests(); len(reqs) != 2 || len(other) != 1 {
+		t.Errorf("%d questions, and %d to the fallback", len(reqs), len(other))
 	}
 }

@@ -37,9 +37,12 @@ type run struct {
 	ask  chosenModel
 	// others are asked when ask fails before its first token.
 	others []chosenModel
-	offer  offer
-	out    task.Sink
-	st     *state
+	// shortened is set once earlier messages were left out because a model refused the length.
+	shortened bool
+	tooLong   bool // the last question was refused because of its length
+	offer     offer
+	out       task.Sink
+	st        *state
 	// pictures are data URLs that are sent with the last message; the text of the conversation refers to
 	// them by number.
 	pictures []string
@@ -433,12 +436,18 @@ func (r *run) shownParts() []task.Part {
 }
 
 // chatWithModel sends the conversation to the model, within the budget, and to the one it falls back to if it fails
-// before its first token. A refusal or an error of the last model ends the task.
+// before its first token. A question that is too long is asked once more, shorter. A refusal or an error of the last model
+// ends the task.
 func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	for {
 		reply, failure, err := r.chatOnce(ctx)
 		if err != nil || failure == nil {
 			return reply, err
+		}
+		if r.tooLong && !r.shortened && len(r.st.Base) > 1 {
+			r.shortened = true
+			r.st.Base = model.Shorten(r.st.Base)
+			continue
 		}
 		if len(r.others) == 0 || reply.Text != "" {
 			r.result = failure
@@ -500,6 +509,7 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 		return reply, &res, nil
 	}
 	if err != nil {
+		r.tooLong = reply.Text == "" && model.RefusedLength(err)
 		why := r.ask.failureReason(err)
 		r.traceMessage(false, "no answer", why)
 		return reply, r.failure(why), nil

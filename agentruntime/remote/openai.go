@@ -73,6 +73,10 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		req.Messages[last].Pictures = nil
 		reply, err = client.Chat(ctx, req, out.Text)
 	}
+	if reply.Text == "" && model.RefusedLength(err) && ctx.Err() == nil {
+		req.Messages = model.Shorten(req.Messages)
+		reply, err = client.Chat(ctx, req, out.Text)
+	}
 	model.Count(ctx, d.cfg.Meter, call, terms, reply.Used(ctx, err, in))
 	if ctx.Err() != nil {
 		return task.Result{}, context.Cause(ctx)

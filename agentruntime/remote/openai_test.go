@@ -93,3 +93,22 @@ func TestOpenAI_SaysWhoMendsTheKey(t *testing.T) {
 		t.Errorf("%+v %v", res, err)
 	}
 }
+
+func TestOpenAI_AsksShorterAfterARefusalForLength(t *testing.T) {
+	s := agenttest.NewOpenAIServer(t)
+	s.Script(agenttest.Turns(agenttest.Turn{Status: 400, Refusal: "the request exceeds the available context size"}, agenttest.Turn{Text: "Here."}))
+	call := openaiCall(s, agenttest.Scripted, "now")
+	call.Agent.Config, _ = json.Marshal(hub.OpenAIConfig{Model: "m", Instructions: "Be kind."})
+	for range 10 {
+		call.History = append(call.History, task.Turn{Speaker: "ada", Kind: "person", Parts: []task.Part{task.TextPart("old")}},
+			task.Turn{Mine: true, Speaker: "x", Kind: "agent", Parts: []task.Part{task.TextPart("aha")}})
+	}
+	res, _, err := runCall(t, NewOpenAI(transport(t), Config{}), call)
+	if err != nil || res.State != task.Completed || task.PlainText(res.Parts) != "Here." {
+		t.Errorf("%+v %v", res, err)
+	}
+	reqs, _ := s.Requests()
+	if len(reqs) != 2 || len(reqs[1].Messages) >= len(reqs[0].Messages) || reqs[1].Messages[0].Role != openai.System {
+		t.Errorf("%+v", reqs)
+	}
+}
