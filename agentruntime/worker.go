@@ -390,7 +390,8 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 		return call, nil, false, err
 	}
 	call = task.Call{
-		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: h.Ask.ID, Attempt: t.Attempt,
+		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: h.Ask.ID, MessageSeq: t.MessageSeq,
+		Attempt:    t.Attempt,
 		Checkpoint: t.Checkpoint,
 		Agent:      agentTarget(a, secret),
 		Caller:     task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
@@ -414,7 +415,7 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 	}
 	for _, m := range h.Earlier {
 		agent := m.Sender.Kind == "agent"
-		call.History = append(call.History, task.Turn{Mine: agent && m.Sender.ID == a.ID, Asker: !agent &&
+		call.History = append(call.History, task.Turn{Seq: m.Seq, Mine: agent && m.Sender.ID == a.ID, Asker: !agent &&
 			m.Sender.ID == t.CallerID,
 			Speaker: m.Sender.Handle, Kind: m.Sender.Kind, Parts: m.Parts})
 	}

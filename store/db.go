@@ -55,6 +55,7 @@ type DB struct {
 	Usages   *usages.Usages
 	Models   *models.Models
 	Halts    *halts.Halts
+	Talks    *chats.Summaries
 	Peers    *Peers
 	Words    *chats.Words
 	Quotas   *quotas.Quotas
@@ -205,7 +206,8 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Models: models.New(f), Halts: halts.New(f),
+		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f),
+		Models: models.New(f), Halts: halts.New(f), Talks: chats.NewSummaries(f),
 		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}

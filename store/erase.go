@@ -24,7 +24,7 @@ func erasedRows() []accountRow {
 		{"invitation_days", "inviter_id"}, {"accepted_inviters", "person_id"}, {"accepted_inviters", "inviter_id"},
 		{"blocks", "person_id"}, {"blocks", "blocked_id"}, {"first_asks", "caller_id"}, {"client_ids", "sender_id"},
 		{"grants", "person_id"}, {"usage_days", "person_id"}, {"usage_days", "owner_id"},
-		{"models", "owner_id"}, {"halts", "subject"}, {"ceilings", "owner_id"},
+		{"models", "owner_id"}, {"halts", "subject"}, {"ceilings", "owner_id"}, {"summaries", "caller_id"},
 	}
 }
 

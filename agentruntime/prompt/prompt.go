@@ -43,6 +43,8 @@ type Config struct {
 	Tools Tools
 	// Grants decides about calls that need a permission; nil means that a person is asked each time.
 	Grants Grants
+	// Summaries keeps the summaries of long conversations; nil leaves earlier messages out.
+	Summaries Summaries
 	// Budget is asked before each question to a model of the portal; nil means no bound.
 	Budget Budget
 	// Guard is asked before each question to any model; nil means no bound.

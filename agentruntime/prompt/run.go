@@ -39,7 +39,8 @@ type run struct {
 	others []chosenModel
 	// shortened is set once earlier messages were left out because a model refused the length.
 	shortened bool
-	tooLong   bool // the last question was refused because of its length
+	summary   string // of the earlier messages, if it was made for this answer
+	tooLong   bool     // the last question was refused because of its length
 	offer     offer
 	out       task.Sink
 	st        *state
@@ -79,6 +80,11 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if r.st.Waiting != nil {
 		return r.waitingResult(), nil // The question was asked before a restart and is not answered yet.
 	}
+	if len(r.st.Base) == 0 {
+		if err := r.fillBase(ctx); err != nil {
+			return task.Result{}, err
+		}
+	}
 	if len(cfg.Tools) > 0 && d.cfg.Tools != nil {
 		list, err := d.cfg.Tools.Offer(ctx, call, cfg.Tools[:min(len(cfg.Tools), maxToolNames)])
 		if ctx.Err() != nil {
@@ -100,15 +106,15 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 			return task.Result{}, err
 		}
 	}
+	r.result.Summary = r.summary
 	return *r.result, nil
 }
 
-// loadState returns the state of the task from its checkpoint, or a new one. Stored steps are never
-// repeated.
+// loadState returns the state of the task from its checkpoint, or a new one without the conversation. Stored steps are
+// never repeated.
 func (r *run) loadState(ctx context.Context) (*state, error) {
-	c, pictures := attach.ForModel(ctx, r.call)
-	f := speech.NewFrame(c)
-	fresh := &state{Message: c.MessageID, Mark: f.Mark(), Base: conversationMessages(c, f, r.d.cfg.HistoryBytes)}
+	c := r.call
+	fresh := &state{Message: c.MessageID, Mark: speech.NewFrame(c).Mark()}
 	st := fresh
 	if len(c.Checkpoint) > 0 {
 		st = &state{}
@@ -118,8 +124,8 @@ func (r *run) loadState(ctx context.Context) (*state, error) {
 		}
 	}
 	st.loseCall()
-	if st.Message == c.MessageID || st.Waiting == nil {
-		r.pictures = pictures
+	if st != fresh && st.Message == c.MessageID {
+		_, r.pictures = attach.ForModel(ctx, c)
 	}
 	if c.MessageID != st.Message {
 		if st.Waiting == nil {
@@ -475,21 +481,10 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 	}
 	in := model.EstimateInput(len(body), len(r.pictures))
 	req.Messages[last].Pictures = r.pictures
-	settle := func(int) {}
-	if r.ask.Portal && r.d.cfg.Budget != nil {
-		if settle, err = r.d.cfg.Budget.Reserve(ctx, r.call.Caller, in+r.ask.max); err != nil {
-			if ctx.Err() != nil {
-				return reply, nil, context.Cause(ctx)
-			}
-			return r.refuse(err)
-		}
+	settle, failure, err := r.reserve(ctx, in, r.ask.max)
+	if err != nil || failure != nil {
+		return reply, failure, err
 	}
-	release, err := model.Reserve(ctx, r.d.cfg.Guard, r.call, r.ask.Terms, in, r.ask.max)
-	if err != nil {
-		settle(0)
-		return r.refuse(err)
-	}
-	defer release()
 	r.traceMessage(true, r.traceHead(), string(body))
 	r.gap = r.st.Said != ""
 	reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
@@ -498,9 +493,7 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 		r.pictures, req.Messages[last].Pictures = nil, nil
 		reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	}
-	used := reply.Used(ctx, err, in)
-	settle(used.Total())
-	model.Count(ctx, r.d.cfg.Meter, r.call, r.ask.Terms, used)
+	settle(reply.Used(ctx, err, in))
 	if ctx.Err() != nil {
 		return reply, nil, context.Cause(ctx)
 	}
@@ -521,13 +514,32 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 	return reply, nil, nil
 }
 
-// refuse returns the failure of a question that a budget or a ceiling refused.
-func (r *run) refuse(err error) (model.Reply, *task.Result, error) {
-	f := fault.As(err)
-	if f.Kind == fault.Internal {
-		return model.Reply{}, nil, err
+// reserve sets the tokens of a question and its longest answer aside in the portal's budget and in the ceilings of the
+// agent's owner. failure is the result of the task if one of them refuses. settle counts the used tokens.
+func (r *run) reserve(ctx context.Context, in, out int) (settle func(model.Used), failure *task.Result, err error) {
+	spend := func(int) {}
+	if r.ask.Portal && r.d.cfg.Budget != nil {
+		spend, err = r.d.cfg.Budget.Reserve(ctx, r.call.Caller, in+out)
 	}
-	return model.Reply{}, r.failure(f.Safe), nil
+	release := func() {}
+	if err == nil {
+		if release, err = model.Reserve(ctx, r.d.cfg.Guard, r.call, r.ask.Terms, in, out); err != nil {
+			spend(0)
+		}
+	}
+	switch {
+	case err == nil:
+		return func(used model.Used) {
+			spend(used.Total())
+			model.Count(ctx, r.d.cfg.Meter, r.call, r.ask.Terms, used)
+			release()
+		}, nil, nil
+	case ctx.Err() != nil:
+		return nil, nil, context.Cause(ctx)
+	case fault.As(err).Kind == fault.Internal:
+		return nil, nil, err
+	}
+	return nil, r.failure(fault.As(err).Safe), nil
 }
 
 // failure returns the result of a task that failed, with the text shown so far.

@@ -213,13 +213,7 @@ type Member struct {
 
 // Private reports whether the conversation has one person only, besides agents, and no invitation.
 func (c Conversation) Private() bool {
-	n := len(c.Invited)
-	for _, m := range c.Members {
-		if m.Kind != "agent" {
-			n++
-		}
-	}
-	return n < 2
+	return len(c.Invited)+len(c.Members)-len(c.Agents()) < 2
 }
 
 // Agents returns the members that are agents, in the order of Members.

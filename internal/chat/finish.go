@@ -61,8 +61,21 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	if done.Held > 0 {
 		notes = append(notes, "Whom it calls was not asked: agents here have said as much for one message as they may.")
 	}
+	if r.Summary != "" {
+		notes = append(notes, noteSummary(ctx, s.store, t, r.Summary))
+	}
 	s.addNotes(ctx, t, append(notes, calls.notes...))
 	return nil
+}
+
+// noteSummary returns the note about a summary. Only a private conversation shows it, because others may not see the
+// messages in it.
+func noteSummary(ctx context.Context, store memberStore, t task.Task, summary string) string {
+	members, err := store.Members(ctx, t.ConversationID)
+	if err != nil || !(Conversation{Members: members}).Private() {
+		return "The earlier messages were summarised for its model."
+	}
+	return "Summary of the earlier messages, for its model: " + summary
 }
 
 // EndTask implements task.Ender: it ends a task that the runtime does not run.

@@ -73,6 +73,8 @@ type Call struct {
 	// MessageID is the id of the message that asks for the task. Drivers use it as idempotency key
 	// where the protocol has one.
 	MessageID string
+	// MessageSeq is the position of that message in the conversation, 0 if it is in none.
+	MessageSeq int64
 	// ClientID is nil if the message cannot have an id from the caller's program.
 	ClientID ClientID
 	Agent    Target
@@ -125,6 +127,7 @@ type Caller struct {
 // Turn is one earlier message of the conversation. Mine is true for messages of the called agent,
 // Asker for those of the caller.
 type Turn struct {
+	Seq     int64 // position in the conversation, 0 if it is in none
 	Mine    bool
 	Asker   bool
 	Speaker string // handle of the author
@@ -140,12 +143,20 @@ func (c Call) AskedBy() Speaker {
 	return Speaker{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
 }
 
+// Summary is a summary of the messages of a conversation up to a position; zero for none.
+type Summary struct {
+	Text string
+	UpTo int64
+}
+
 // Result is the outcome of a call. State is one of Completed, Failed, Rejected, InputRequired,
 // AuthRequired.
 type Result struct {
 	State  State
 	Parts  []Part
 	Reason string
+	// Summary is a summary of the earlier messages that was made for this answer, "" for none.
+	Summary string
 	// Direct is true if a Completed result is a plain message without any work. A protocol that
 	// distinguishes the two (A2A §3.1.1) answers with the message instead of a task.
 	Direct bool

@@ -62,6 +62,9 @@ func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Messag
 		case chat.Unsaid:
 			err = deleteMessage(t, r, out.Seq, clock.Milli(m.CreatedAt))
 		}
+		if err == nil && m.Kind != chat.React {
+			err = dropSummaries(t, r.ConversationID, r.Seq)
+		}
 		return err
 	})
 	return out, err
