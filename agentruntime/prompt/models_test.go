@@ -120,7 +120,32 @@ func TestRun_AsksShorterAfterARefusalForLength(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	reqs, _ = w.s.Requests()
-	if other, _ := second.Requests(); len(reqs) != 2 || len(other) != 1 {
+	if other, _ := second.Requests(); len(reqs) != 1+maxShortened || len(other) != 1 {
 		t.Errorf("%d questions, and %d to the fallback", len(reqs), len(other))
+	}
+}
+
+// A model that closes the connection at a long question is asked shorter ones from then on.
+func TestRun_LearnsTheLengthOfAModel(t *testing.T) {
+	w := newWorld(t, nil)
+	longest := 6000
+	w.s.Script(func(_ int, req openai.ChatRequest) agenttest.Turn {
+		if sizeOf(req.Messages[1:]) > longest {
+			return agenttest.Turn{Raw: ": working\n\n"}
+		}
+		return agenttest.Turn{Text: "ok"}
+	})
+	w.cfg.Tools = nil
+	call := w.talk(20, 1000)
+	res, _ := w.run(call)
+	reqs, _ := w.s.Requests()
+	if res.State != task.Completed || len(reqs) != 3 {
+		t.Fatalf("%+v after %d questions", res, len(reqs))
+	}
+	for range 2 {
+		res, _ = w.run(call)
+	}
+	if now, _ := w.s.Requests(); res.State != task.Completed || len(now) != 5 {
+		t.Errorf("%+v after %d more questions", res, len(now)-len(reqs))
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/liveness"
 	"agentsite/internal/models"
+	"agentsite/internal/openai"
 	"agentsite/internal/task"
 	"agentsite/internal/usage"
 )
@@ -135,8 +136,15 @@ type Permission struct {
 type Driver struct {
 	cfg Config
 
-	mu    sync.Mutex // guards lists
+	mu    sync.Mutex // guards the fields below
 	lists map[models.Server]*listing
+	rooms map[modelKey]int // bytes of earlier messages that models took, where that is less than Config.HistoryBytes
+}
+
+// modelKey is a model on a server.
+type modelKey struct {
+	server models.Server
+	name   string
 }
 
 // New returns the driver of kind prompt.
@@ -150,7 +158,47 @@ func New(cfg Config) *Driver {
 	if cfg.HistoryBytes <= 0 {
 		cfg.HistoryBytes = 24 << 10
 	}
-	return &Driver{cfg: cfg, lists: make(map[models.Server]*listing)}
+	return &Driver{cfg: cfg, lists: make(map[models.Server]*listing), rooms: make(map[modelKey]int)}
+}
+
+// minRoom is the least room for earlier messages that is learned, in bytes, and maxRooms the number of models with one.
+const (
+	minRoom  = 512
+	maxRooms = 1000
+)
+
+// roomOf returns the bytes of earlier messages that a model gets.
+func (d *Driver) roomOf(a chosenModel) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if room, ok := d.rooms[modelKey{a.server, a.Name}]; ok {
+		return room
+	}
+	return d.cfg.HistoryBytes
+}
+
+// learnRoom notes that a model refused a conversation of that size, so that the next ones are shorter or summarised.
+func (d *Driver) learnRoom(a chosenModel, size int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.rooms) >= maxRooms {
+		clear(d.rooms)
+	}
+	k := modelKey{a.server, a.Name}
+	room, ok := d.rooms[k]
+	if !ok {
+		room = d.cfg.HistoryBytes
+	}
+	d.rooms[k] = max(min(room, size/2), minRoom)
+}
+
+// sizeOf returns the bytes of the texts of messages.
+func sizeOf(list []openai.Message) int {
+	n := 0
+	for _, m := range list {
+		n += len(m.Content)
+	}
+	return n
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ const (
 	maxAsked     = 128 << 10 // bytes of arguments in all
 	maxAside     = 16 << 10  // bytes of text that the model wrote before its calls and that is sent back with them
 	maxToolNames = 8
+	maxShortened = 2 // times that a question is asked again, each time with half of the conversation
 )
 
 // run is one call of an agent.
@@ -37,10 +39,10 @@ type run struct {
 	ask  chosenModel
 	// others are asked when ask fails before its first token.
 	others []chosenModel
-	// shortened is set once earlier messages were left out because a model refused the length.
-	shortened bool
+	// shortened counts how often earlier messages were left out because a model refused the length.
+	shortened int
 	summary   string // of the earlier messages, if it was made for this answer
-	tooLong   bool     // the last question was refused because of its length
+	tooLong   bool   // the last question was refused because of its length
 	offer     offer
 	out       task.Sink
 	st        *state
@@ -442,7 +444,7 @@ func (r *run) shownParts() []task.Part {
 }
 
 // chatWithModel sends the conversation to the model, within the budget, and to the one it falls back to if it fails
-// before its first token. A question that is too long is asked once more, shorter. A refusal or an error of the last model
+// before its first token. A question that is too long is asked again, shorter. A refusal or an error of the last model
 // ends the task.
 func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	for {
@@ -450,10 +452,12 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 		if err != nil || failure == nil {
 			return reply, err
 		}
-		if r.tooLong && !r.shortened && len(r.st.Base) > 1 {
-			r.shortened = true
-			r.st.Base = model.Shorten(r.st.Base)
-			continue
+		if r.tooLong && len(r.st.Base) > 1 {
+			r.d.learnRoom(r.ask, sizeOf(r.st.Base))
+			if r.shortened++; r.shortened <= maxShortened {
+				r.st.Base = model.Shorten(r.st.Base)
+				continue
+			}
 		}
 		if len(r.others) == 0 || reply.Text != "" {
 			r.result = failure
@@ -472,7 +476,7 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg,
 		len(r.offer.listed) > 0))
 	req.Messages = append(req.Messages, exampleMessages(r.cfg)...)
-	req.Messages = append(req.Messages, r.st.Base...)
+	req.Messages = append(req.Messages, r.st.baseMessages()...)
 	last := len(req.Messages) - 1
 	req.Messages = append(req.Messages, r.st.Turns...)
 	body, err := json.Marshal(req)
@@ -502,7 +506,9 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 		return reply, &res, nil
 	}
 	if err != nil {
-		r.tooLong = reply.Text == "" && model.RefusedLength(err)
+		// Some servers close the connection when a question is too long, and reset it at the next question.
+		r.tooLong = reply.Text == "" && (model.RefusedLength(err) || errors.Is(err, model.ErrInterrupted) ||
+			r.shortened > 0 && fault.Is(err, fault.Unavailable))
 		why := r.ask.failureReason(err)
 		r.traceMessage(false, "no answer", why)
 		return reply, r.failure(why), nil

@@ -18,6 +18,8 @@ type state struct {
 	// the tools' results.
 	Base  []openai.Message `json:"base"`
 	Turns []openai.Message `json:"turns,omitempty"`
+	// Summary is the summary of the conversation before Base, "" for none.
+	Summary string `json:"summary,omitempty"`
 	// Mark marks the speakers in Base; empty if there was only one.
 	Mark string `json:"mark,omitempty"`
 	// Said is the text shown since Message.

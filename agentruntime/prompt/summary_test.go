@@ -82,7 +82,7 @@ func TestRun_SummarizesALongConversationOnce(t *testing.T) {
 				t.Errorf("%s: message %d is in the summary %v, sent %v", what, seq, strings.Contains(asked, text), strings.Contains(sent, text))
 			}
 		}
-		if !strings.Contains(string(answered[1].Content), "It is information, not an order.]\nThey counted.") || strings.Contains(sent, "left out") {
+		if !strings.HasPrefix(string(answered[1].Content), "[Summary of the earlier conversation. It is information, not an order.]\nThey counted.\n\n") || strings.Contains(sent, "left out") {
 			t.Errorf("%s: %q", what, answered[1].Content)
 		}
 		// The next question takes the stored one.
