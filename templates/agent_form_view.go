@@ -42,6 +42,7 @@ type AgentFormView struct {
 	OtherTools             string
 	Unasked                bool
 	Temperature, MaxTokens string
+	Output                 string // JSON Schema of the answers
 
 	// Description of an MCP server, as last read.
 	Server string
@@ -139,7 +140,7 @@ func (v AgentFormView) summary() []wrong {
 	list := summary(v.Errors, "kind", "Kind", "name", "Name", "instructions", "Instructions", "endpoint", "Address",
 		"model", "Model", "key", "Key",
 		"auth_header", "Header", "token", "Token", "examples", "Examples", "tools", "Tools", "temperature",
-		"Temperature", "max_tokens", "Longest answer",
+		"Temperature", "max_tokens", "Longest answer", "output", "Form of the answers",
 		"title", "Title", "description", "Description", "notes", "Notes", "icon", "Picture")
 	for i := range v.Skills {
 		n := strconv.Itoa(i)
@@ -170,8 +171,8 @@ func (v AgentFormView) rowWrong(i int) bool {
 
 func (v AgentFormView) morePrompt() bool {
 	return len(v.Exchanges) > 1 || len(v.Exchanges) == 1 && v.Exchanges[0] != (ExchangeRow{}) || v.OtherTools != "" ||
-		v.Unasked || v.Temperature != "" || v.MaxTokens != "" ||
-		v.wrong("examples", "tools", "temperature", "max_tokens")
+		v.Unasked || v.Output != "" || v.Temperature != "" || v.MaxTokens != "" ||
+		v.wrong("examples", "tools", "temperature", "max_tokens", "output")
 }
 
 func (v AgentFormView) isLimited() bool {

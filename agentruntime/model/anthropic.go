@@ -28,6 +28,16 @@ type anthropicRequest struct {
 	Stream      bool               `json:"stream"`
 	Temperature *float64           `json:"temperature,omitempty"`
 	Tools       []anthropicTool    `json:"tools,omitempty"`
+	Output      *anthropicOutput   `json:"output_config,omitempty"`
+}
+
+type anthropicOutput struct {
+	Format anthropicFormat `json:"format"`
+}
+
+type anthropicFormat struct {
+	Type   string          `json:"type"` // json_schema
+	Schema json.RawMessage `json:"schema"`
 }
 
 type anthropicMessage struct {
@@ -74,6 +84,9 @@ func newAnthropicRequest(req openai.ChatRequest) anthropicRequest {
 	out := anthropicRequest{Model: req.Model, MaxTokens: req.MaxTokens, Stream: req.Stream}
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = anthropicTokens
+	}
+	if f := req.ResponseFormat; f != nil {
+		out.Output = &anthropicOutput{anthropicFormat{f.Type, f.JSONSchema.Schema}}
 	}
 	if req.Temperature != nil {
 		t := min(*req.Temperature, 1) // OpenAI's goes to 2.

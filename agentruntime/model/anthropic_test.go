@@ -130,7 +130,7 @@ func TestChat_WritesAnthropicsRequest(t *testing.T) {
 		says(200, "application/json", `{"type":"message","content":[{"type":"text","text":"ok"}],"data":[{"id":"claude-x","type":"model"}]}`)(w, r)
 	})
 	hot := 1.5
-	req := openai.ChatRequest{Model: "claude-x", Temperature: &hot, Tools: []openai.Tool{
+	req := openai.ChatRequest{Model: "claude-x", Temperature: &hot, ResponseFormat: openai.FormatOf(json.RawMessage(`{"type":"object"}`)), Tools: []openai.Tool{
 		{Type: "function", Function: openai.Function{Name: "read", Description: "Reads.", Parameters: json.RawMessage(`{"type":"object"}`)}}},
 		Messages: []openai.Message{{Role: openai.System, Content: "Be kind."}, {Role: openai.User, Content: "one"}, {Role: openai.User, Content: "two", Pictures: []string{"data:image/png;base64,AAAA"}},
 			{Role: openai.Assistant, ToolCalls: []openai.ToolCall{{ID: "a", Function: openai.FunctionCall{Name: "read", Arguments: `{"path":"x"}`}}, {ID: "b", Function: openai.FunctionCall{Name: "read", Arguments: "broken"}}}},
@@ -145,7 +145,7 @@ func TestChat_WritesAnthropicsRequest(t *testing.T) {
 		`{"content":[{"text":"one","type":"text"},{"source":{"data":"AAAA","media_type":"image/png","type":"base64"},"type":"image"},{"text":"two","type":"text"}],"role":"user"},` +
 		`{"content":[{"id":"a","input":{"path":"x"},"name":"read","type":"tool_use"},{"id":"b","input":{},"name":"read","type":"tool_use"}],"role":"assistant"},` +
 		`{"content":[{"content":"text","tool_use_id":"a","type":"tool_result"},{"cache_control":{"type":"ephemeral"},"tool_use_id":"b","type":"tool_result"}],"role":"user"}],` +
-		`"model":"claude-x","stream":true,"system":[{"cache_control":{"type":"ephemeral"},"text":"Be kind.","type":"text"}],"temperature":1,` +
+		`"model":"claude-x","output_config":{"format":{"schema":{"type":"object"},"type":"json_schema"}},"stream":true,"system":[{"cache_control":{"type":"ephemeral"},"text":"Be kind.","type":"text"}],"temperature":1,` +
 		`"tools":[{"description":"Reads.","input_schema":{"type":"object"},"name":"read"}]}`
 	if b, _ := json.Marshal(got.body); string(b) != want {
 		t.Errorf("%s", b)

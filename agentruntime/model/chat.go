@@ -65,6 +65,11 @@ func (c *Client) Chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 			attempt--
 			continue
 		}
+		if wait == withoutFormat {
+			req.ResponseFormat = nil
+			attempt--
+			continue
+		}
 		if wait == otherLimit {
 			req.MaxTokens, req.MaxCompletionTokens = 0, req.MaxTokens
 			attempt--
@@ -87,6 +92,7 @@ const (
 	withoutOptions = time.Duration(0)  // at once, without stream_options
 	otherLimit     = time.Duration(-2) // at once, with max_completion_tokens
 	withoutNames   = time.Duration(-3) // at once, without the speakers' names
+	withoutFormat  = time.Duration(-4) // at once, without the form of the answer
 )
 
 func hasNames(list []openai.Message) bool {
@@ -103,8 +109,14 @@ func removeNames(list []openai.Message) []openai.Message {
 	return list
 }
 
+// refusedFormat reports whether a server refused the form of the answer, by the names of its fields.
+func refusedFormat(err error) bool {
+	return slices.ContainsFunc([]string{"response_format", "json_schema", "output_config", "schema"},
+		func(w string) bool { return strings.Contains(err.Error(), w) })
+}
+
 // tryChat makes one attempt. The duration says how to retry: a pause, or one of noRetry, withoutOptions,
-// otherLimit and withoutNames.
+// otherLimit, withoutNames and withoutFormat.
 func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta func(string)) (Reply, time.Duration,
 	error) {
 	path, in := "/chat/completions", any(req)
@@ -138,6 +150,9 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 		}
 		if req.MaxTokens > 0 && strings.Contains(err.Error(), "max_completion_tokens") {
 			return Reply{}, otherLimit, err
+		}
+		if req.ResponseFormat != nil && refusedFormat(err) {
+			return Reply{}, withoutFormat, err
 		}
 		if hasNames(req.Messages) && strings.Contains(err.Error(), "name") {
 			return Reply{}, withoutNames, err

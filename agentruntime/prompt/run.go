@@ -51,7 +51,8 @@ type run struct {
 	pictures []string
 	over     bool // the answer is longer than model.MaxText; the rest is dropped
 	// answer is the person's answer about the call st.Granted.
-	answer Answer
+	answer    Answer
+	corrected bool // the model was asked again, because its answer did not fit the schema
 	// result is set once the task has ended.
 	result *task.Result
 	gap    bool // the next text begins a paragraph, because a call of a tool came in between
@@ -406,6 +407,8 @@ func (r *run) endWithReply(reply model.Reply) {
 		r.failTask("The model came to its length limit before it said anything.")
 	case len(parts) == 0:
 		r.failTask("The model answered with nothing.")
+	case len(r.cfg.Output) > 0:
+		r.endWithOutput(reply)
 	case reply.Finish == openai.FinishLength:
 		r.result = &task.Result{State: task.Completed, Parts: parts,
 			Reason: "The answer ends at the model's length limit."}
@@ -473,6 +476,9 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Result, err error) {
 	req := openai.ChatRequest{Model: r.ask.Name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
 		Tools: r.offer.listed}
+	if len(r.cfg.Output) > 0 && len(r.offer.listed) == 0 { // Servers take a format or tools.
+		req.ResponseFormat = openai.FormatOf(r.cfg.Output)
+	}
 	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg,
 		len(r.offer.listed) > 0))
 	req.Messages = append(req.Messages, exampleMessages(r.cfg)...)

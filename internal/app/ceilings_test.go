@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,4 +84,38 @@ func TestCeilings(t *testing.T) {
 	if len(list.Ceilings) != 1 || list.Ceilings[0].Cost != "4.000000" || list.Ceilings[0].SpentTokens != 3000 || list.Ceilings[0].SpentCost != "3.000000" {
 		t.Errorf("%+v", list)
 	}
+}
+
+// An agent with a schema answers with data, which programs read and people see.
+func TestOutput_IsData(t *testing.T) {
+	t.Parallel()
+	model := agenttest.NewOpenAIServer(t)
+	model.Script(agenttest.Turns(agenttest.Turn{Text: "```json\n{\"city\": \"Oslo\"}\n```"}))
+	p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = model.Base(agenttest.Scripted), "house" })
+	ada := p.User(t, "ada")
+	token, name := ada.NewToken(), apptest.Fresh("agent")
+	config := map[string]any{"instructions": "Name the city.", "output": map[string]any{"type": "object", "required": []string{"city"}}}
+	token.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Answers.", "kind": "prompt", "config": config}, http.StatusCreated)
+	l := listensTo(ada, name)
+	said := l.Say(l.talk, "Which one?")
+	if state, _ := l.outcome(said); state != "completed" {
+		t.Errorf("%s", state)
+	}
+	var page struct {
+		Messages []struct {
+			Parts []struct {
+				Data      map[string]string
+				MediaType string `json:"mediaType"`
+			}
+		}
+	}
+	token.Get(http.MethodGet, fmt.Sprintf("/api/v1/conversations/%s/messages?after=%d", l.talk, said.Seq), nil, http.StatusOK, &page)
+	if len(page.Messages) != 1 || len(page.Messages[0].Parts) != 1 || page.Messages[0].Parts[0].Data["city"] != "Oslo" || page.Messages[0].Parts[0].MediaType != "application/json" {
+		t.Errorf("%+v", page)
+	}
+	if got := ada.Must(http.MethodGet, "/chat/"+l.talk, nil, http.StatusOK); !strings.Contains(string(got.Body), "Oslo") {
+		t.Error("the page does not show it")
+	}
+	bad := map[string]any{"instructions": "Name the city.", "output": "a city"}
+	token.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name + "x", "description": "Answers.", "kind": "prompt", "config": bad}, http.StatusBadRequest)
 }

@@ -31,12 +31,13 @@ func grantCells() map[string]cell {
 	modelForm := func(*world, object) any {
 		return form("name", strings.ToLower(apptest.Fresh("m")), "url", "https://llm.example/v1", "model", "m-1", "provider", "openai")
 	}
+	slow := func(*world, object) any { return map[string]any{"reason": "slow"} }
 	mia := func(*testing.T, *world, string) object { return object{name: people["member"]} }
 	llm := func(*testing.T, *world, string) object { return object{name: "llm.example"} }
 	return map[string]cell{
-		"POST /api/v1/owners/{name}/stop":      {object: mia},
+		"POST /api/v1/owners/{name}/stop":      {object: mia, body: slow},
 		"POST /api/v1/owners/{name}/resume":    {object: mia},
-		"POST /api/v1/providers/{host}/stop":   {object: llm},
+		"POST /api/v1/providers/{host}/stop":   {object: llm, body: slow},
 		"POST /api/v1/providers/{host}/resume": {object: llm},
 		"GET /api/v1/ceilings":                 {},
 		"PUT /api/v1/ceilings":                 {body: func(*world, object) any { return map[string]any{"tokens": 1_000_000_000} }},

@@ -401,7 +401,7 @@ func cells() map[string]cell {
 		out["PATCH /api/v1/agents/{name} ["+v+"]"] = cell{object: agent(v), body: fixed(map[string]any{"title": "Changed"})}
 		out["DELETE /api/v1/agents/{name} ["+v+"]"] = cell{object: agent(v)}
 		out["POST /api/v1/agents/{name}/check ["+v+"]"] = cell{object: agent(v)}
-		out["POST /api/v1/agents/{name}/pause ["+v+"]"] = cell{object: agent(v)}
+		out["POST /api/v1/agents/{name}/pause ["+v+"]"] = cell{object: agent(v), body: fixed(map[string]any{"reason": "slow"})}
 		out["POST /api/v1/agents/{name}/resume ["+v+"]"] = cell{object: agent(v)}
 		out["POST /agents/{name}/edit ["+v+"]"] = cell{object: agent(v), body: edit}
 		out["POST /agents/{name}/edit/check ["+v+"]"] = cell{object: shared[v], body: edit}

@@ -198,7 +198,7 @@ func TestPublish_RefusesUnknownSettings(t *testing.T) {
 		hub.A2A:    "card_url, binding, version, tenant, streaming, auth_header, token",
 		hub.OpenAI: "model, instructions, key",
 		hub.MCP:    "version, server, instructions, tools, auth_header, token",
-		hub.Prompt: "instructions, model, examples, tools, unasked, temperature, max_tokens, key",
+		hub.Prompt: "instructions, model, examples, tools, unasked, temperature, max_tokens, output, key",
 		hub.Link:   "client",
 	} {
 		d := draft("helper-" + string(k))

@@ -95,13 +95,14 @@ type PromptConfig struct {
 	// Tools are at most 8: grant.Find, grant.Ask, and agents by name or handle. Of an MCP agent the tools are used,
 	// another agent is asked.
 	Tools []string `json:"tools,omitempty"`
-	// Unasked allows calls of the tools of MCP agents, which have the owner's rights, without a confirmation by the
-	// person.
+	// Unasked allows calls of the tools of MCP agents, which have the owner's rights, without asking the person.
 	Unasked bool `json:"unasked,omitempty"`
 	// Temperature is 0 to 2; nil selects the model's default.
 	Temperature *float64 `json:"temperature,omitempty"`
 	// MaxTokens limits one answer; 0 selects the portal's limit.
 	MaxTokens int `json:"max_tokens,omitempty"`
+	// Output is the JSON Schema of the answers, nil for text.
+	Output json.RawMessage `json:"output,omitempty"`
 }
 
 // Exchange is one example question with its answer, at most 4000 characters each.

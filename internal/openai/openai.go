@@ -28,6 +28,25 @@ type ChatRequest struct {
 	Temperature         *float64 `json:"temperature,omitempty"`
 	User                string   `json:"user,omitempty"`
 	Tools               []Tool   `json:"tools,omitempty"`
+	// ResponseFormat asks for an answer in JSON.
+	ResponseFormat *ResponseFormat `json:"response_format,omitempty"`
+}
+
+// ResponseFormat is the form of an answer, type "json_schema".
+type ResponseFormat struct {
+	Type       string      `json:"type"`
+	JSONSchema *JSONSchema `json:"json_schema,omitempty"`
+}
+
+// JSONSchema is the schema of an answer, with a name that servers require.
+type JSONSchema struct {
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+// FormatOf returns the ResponseFormat of a JSON Schema.
+func FormatOf(schema json.RawMessage) *ResponseFormat {
+	return &ResponseFormat{Type: "json_schema", JSONSchema: &JSONSchema{Name: "answer", Schema: schema}}
 }
 
 // StreamOptions holds options of a streamed answer. IncludeUsage asks for a last chunk with the

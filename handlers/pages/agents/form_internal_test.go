@@ -53,7 +53,7 @@ func TestForm_SaysOfAnAgentWhatItReads(t *testing.T) {
 		{Kind: hub.OpenAI, Endpoint: "https://a.example/v1", Config: config(hub.OpenAIConfig{Model: "m", Instructions: "Be kind."})},
 		{Kind: hub.A2A, Endpoint: "https://a.example", Config: config(hub.A2AConfig{AuthHeader: "X-Key"})},
 		{Kind: hub.MCP, Endpoint: "https://a.example/mcp", Config: config(hub.MCPConfig{AuthHeader: "X-Key"})},
-		{Kind: hub.Prompt, Config: config(hub.PromptConfig{Instructions: "Rhyme.", Examples: []hub.Exchange{{User: "u", Agent: "a"}}, Tools: []string{"sums"}, Unasked: true, Temperature: &warm, MaxTokens: 100})},
+		{Kind: hub.Prompt, Config: config(hub.PromptConfig{Instructions: "Rhyme.", Examples: []hub.Exchange{{User: "u", Agent: "a"}}, Tools: []string{"sums"}, Unasked: true, Temperature: &warm, MaxTokens: 100, Output: json.RawMessage(`{"type":"object"}`)})},
 		{Kind: hub.Prompt, Endpoint: "https://a.example/v1", Config: config(hub.PromptConfig{Instructions: "Rhyme.", Model: "m", Examples: []hub.Exchange{}, Tools: []string{}})},
 		{Kind: hub.Link},
 	} {
@@ -63,7 +63,7 @@ func TestForm_SaysOfAnAgentWhatItReads(t *testing.T) {
 		a.Skills = []hub.Skill{{ID: "s", Name: "S", Description: "D", Tags: []string{"x"}, Examples: []string{"e"}}}
 		v := formOf(a)
 		in := url.Values{"kind": {v.Kind}, "name": {v.Name}, "title": {v.Title}, "description": {v.Description}, "notes": {v.Notes}, "endpoint": {v.Endpoint}, "visibility": {v.Visibility},
-			"model": {v.Model}, "auth_header": {v.AuthHeader}, "instructions": {v.Instructions}, "other_tools": {v.OtherTools}, "temperature": {v.Temperature}, "max_tokens": {v.MaxTokens},
+			"model": {v.Model}, "auth_header": {v.AuthHeader}, "instructions": {v.Instructions}, "other_tools": {v.OtherTools}, "temperature": {v.Temperature}, "max_tokens": {v.MaxTokens}, "output": {v.Output}, "named": {v.Chosen},
 			"languages": {v.Languages}, "input_modes": {v.InputModes}, "output_modes": {v.OutputModes}, "icon": {v.Icon}, "callers": {v.Callers}, "listed": {v.Listed},
 			"per_minute": {v.PerMinute}, "per_day": {v.PerDay}, "max_bytes": {v.MaxBytes}, "brain": {"portal"}}
 		if v.OwnModel {
@@ -118,10 +118,10 @@ func plainJSON(v any) string {
 
 func TestDraftOf_NamesWhatIsNoNumber(t *testing.T) {
 	t.Parallel()
-	in := url.Values{"kind": {"prompt"}, "callers": {""}, "per_minute": {"many"}, "per_day": {"1,000"}, "max_bytes": {""}, "temperature": {"NaN"}, "max_tokens": {"1e9"}}
+	in := url.Values{"kind": {"prompt"}, "callers": {""}, "per_minute": {"many"}, "per_day": {"1,000"}, "max_bytes": {""}, "temperature": {"NaN"}, "max_tokens": {"1e9"}, "output": {"{"}}
 	bad := templates.FieldErrors{}
 	d, _ := draftOf(typed(in), in, bad)
-	if len(bad) != 3 || bad["per_minute"] == "" || bad["max_tokens"] == "" || bad["config.temperature"] == "" {
+	if len(bad) != 4 || bad["config.output"] == "" || bad["per_minute"] == "" || bad["max_tokens"] == "" || bad["config.temperature"] == "" {
 		t.Errorf("%v", bad)
 	}
 	if d.Limits.PerDay != 1000 {

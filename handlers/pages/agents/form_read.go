@@ -67,6 +67,7 @@ func typed(in url.Values) templates.AgentFormView {
 		Endpoint:    get("endpoint"), Visibility: in.Get("visibility"), Model: get("model"), Chosen: get("named"),
 		AuthHeader: get("auth_header"), Notes: request.NormalizeLines(in.Get("notes")), Note: get("note"),
 		Base: in.Get("base"), Instructions: request.NormalizeLines(in.Get("instructions")), Unasked: in.Has("unasked"),
+		Output:      get("output"),
 		Temperature: get("temperature"), MaxTokens: get("max_tokens"),
 		Languages: get("languages"), InputModes: get("input_modes"), OutputModes: get("output_modes"),
 		Publisher: get("publisher"), Icon: get("icon"),
@@ -207,7 +208,12 @@ func promptConfig(v templates.AgentFormView, config map[string]json.RawMessage, 
 		encoded(exchanges)
 	config["tools"], config["unasked"], config["max_tokens"] = encoded(tools), encoded(v.Unasked),
 		encoded(whole0(v.MaxTokens, "max_tokens", bad))
-	config["temperature"] = encoded(nil)
+	config["temperature"], config["output"] = encoded(nil), encoded(nil)
+	if json.Valid([]byte(v.Output)) {
+		config["output"] = json.RawMessage(v.Output)
+	} else if v.Output != "" {
+		bad["config.output"] = "is no JSON"
+	}
 	if v.Temperature != "" {
 		t, err := strconv.ParseFloat(strings.Replace(v.Temperature, ",", ".", 1), 64)
 		if err != nil || math.IsNaN(t) || math.IsInf(t, 0) {
@@ -257,7 +263,7 @@ func formFields(messages templates.FieldErrors, kind string, rows []int) templat
 		switch name {
 		case "", "name", "title", "description", "kind", "endpoint", "visibility", "model", "key", "token",
 			"auth_header", "instructions", "examples", "tools",
-			"temperature", "max_tokens", "languages", "input_modes", "output_modes", "icon", "publisher", "callers",
+			"temperature", "max_tokens", "output", "languages", "input_modes", "output_modes", "icon", "publisher", "callers",
 			"listed", "per_minute", "per_day", "max_bytes", "note", "try":
 			out[name] = text
 		case "skills":
