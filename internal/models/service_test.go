@@ -25,7 +25,9 @@ func (m *memory) AllModels(context.Context) (out []models.Stored, err error) {
 	return out, m.err
 }
 
-func (m *memory) CreateModel(ctx context.Context, s models.Stored) error { return m.UpdateModel(ctx, s) }
+func (m *memory) CreateModel(ctx context.Context, s models.Stored) error {
+	return m.UpdateModel(ctx, s)
+}
 
 func (m *memory) UpdateModel(_ context.Context, s models.Stored) error {
 	if m.err == nil {
