@@ -85,7 +85,7 @@ func (p *Portal) openDirectory(ctx context.Context, keys *ident.Keys, rt http.Ro
 	words hub.Index, queue *agentruntime.Queue) error {
 	probes := liveness.NewQueue(p.db.Hub, p.log)
 	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: probes, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind)},
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind), p},
 		Sealer: keys, Models: namedModels{p.models},
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,

@@ -79,6 +79,8 @@ func TestHalts(t *testing.T) {
 		{"/providers/" + host.Host + "/stop", "/providers/" + host.Host + "/resume", "has stopped calls to " + host.Host}} {
 		done(root, one[0])
 		expect(q, "rejected", one[2]+". It costs too much.")
+		// Trying an agent calls it without a task.
+		ada.NewToken().Must(http.MethodPost, "/api/v1/agents/"+quick+"/try", map[string]any{"text": "hello"}, http.StatusConflict)
 		if strings.HasPrefix(one[1], "/agents/") {
 			ada.NewToken().Must(http.MethodPost, "/api/v1"+one[1], nil, http.StatusConflict)
 		} else {
@@ -88,6 +90,7 @@ func TestHalts(t *testing.T) {
 		root.NewToken().Must(http.MethodPost, "/api/v1"+one[1], nil, http.StatusNoContent)
 		expect(q, "completed", "hello")
 	}
+	ada.NewToken().Must(http.MethodPost, "/api/v1/agents/"+quick+"/try", map[string]any{"text": "hello"}, http.StatusOK)
 	// The operator may also stop a built-in agent, which answers without the queue.
 	c := listensTo(ada, "calc")
 	expect(c, "completed", "calculate")

@@ -6,6 +6,7 @@ import (
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/acting"
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -21,8 +22,22 @@ func (p *Portal) newTools(servers acting.Servers) *acting.Tools {
 	return acting.New(a, a, a, servers, p)
 }
 
+// Callable implements acting.Directory. A halted agent is a Conflict fault, because tools of MCP agents are called
+// without a task of their own.
 func (a acted) Callable(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error) {
-	return a.portal.hub.Callable(ctx, actor, name)
+	agent, err := a.portal.hub.Callable(ctx, actor, name)
+	if err == nil {
+		err = a.portal.checkHalt(agent)
+	}
+	return agent, err
+}
+
+// checkHalt returns a Conflict fault for an agent that takes no work.
+func (p *Portal) checkHalt(a hub.Agent) error {
+	if why := p.halts.ReasonOf(a, p.hub.TextGoesTo(a)); why != "" {
+		return fault.New(fault.Conflict, "%s", why)
+	}
+	return nil
 }
 
 func (a acted) Admit(ctx context.Context, actor ident.Actor, name string, size int) error {
@@ -30,7 +45,11 @@ func (a acted) Admit(ctx context.Context, actor ident.Actor, name string, size i
 }
 
 func (a acted) Open(ctx context.Context, id string) (hub.Agent, string, error) {
-	return a.portal.hub.Open(ctx, id)
+	agent, secret, err := a.portal.hub.Open(ctx, id)
+	if err == nil {
+		err = a.portal.checkHalt(agent)
+	}
+	return agent, secret, err
 }
 
 func (a acted) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
@@ -83,9 +102,15 @@ func (g grantAgents) BindingOf(ctx context.Context, agentID string) (grant.Bindi
 
 // trier implements hub.Trier. It stores the actor in the context, because an agent that is tried before
 // its registration has no owner yet.
-type trier struct{ agentruntime.Trier }
+type trier struct {
+	agentruntime.Trier
+	portal *Portal
+}
 
 // Try implements hub.Trier: actor becomes the owner of the agent's tools for this call.
 func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (hub.Tried, error) {
+	if err := t.portal.checkHalt(a); err != nil {
+		return hub.Tried{}, err
+	}
 	return t.Trier.Try(acting.WithTrier(ctx, actor), actor, a, secret, text)
 }
