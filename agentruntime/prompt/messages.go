@@ -49,8 +49,8 @@ func systemMessage(call task.Call, f speech.Frame, cfg hub.PromptConfig, tools b
 	if s := strings.TrimSpace(cfg.Instructions); s != "" {
 		text += "\nInstructions of your owner:\n" + clipText(s, maxInstructions)
 	}
-	if len(cfg.Output) > 0 {
-		text += outputRule + string(cfg.Output)
+	if cfg.Output != nil {
+		text += outputRule + string(*cfg.Output)
 	}
 	return openai.Message{Role: openai.System, Content: openai.Content(text)}
 }

@@ -19,7 +19,7 @@ const outputRule = "\nAnswer with one JSON value and nothing else. It has to fit
 func (r *run) endWithOutput(reply model.Reply) {
 	data, why := parseOutput(reply.Text)
 	if why == "" {
-		why = schema.Sentence(schema.Validate(r.cfg.Output, data))
+		why = schema.Sentence(schema.Validate(*r.cfg.Output, data))
 	}
 	switch {
 	case why == "":

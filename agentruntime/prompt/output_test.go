@@ -12,6 +12,11 @@ import (
 
 const citySchema = `{"type":"object","properties":{"city":{"type":"string"},"people":{"type":"integer"}},"required":["city"],"additionalProperties":false}`
 
+func city() *json.RawMessage {
+	s := json.RawMessage(citySchema)
+	return &s
+}
+
 func TestRun_AnswersInTheFormOfTheSchema(t *testing.T) {
 	const fits = `{"city":"Oslo","people":7}`
 	for what, tt := range map[string]struct {
@@ -28,7 +33,7 @@ func TestRun_AnswersInTheFormOfTheSchema(t *testing.T) {
 		"the format is new": {[]agenttest.Turn{{Status: 400, Refusal: "unknown field response_format"}, {Text: fits}}, 2, ""},
 	} {
 		w := newWorld(t, nil, tt.turns...)
-		w.cfg.Tools, w.cfg.Output = nil, json.RawMessage(citySchema)
+		w.cfg.Tools, w.cfg.Output = nil, city()
 		res, _ := w.run(w.call("Which city?"))
 		reqs, _ := w.s.Requests()
 		if len(reqs) != tt.asked {
@@ -57,7 +62,7 @@ func TestRun_AnswersInTheFormOfTheSchema(t *testing.T) {
 
 func TestRun_AnswersInTheFormOfTheSchemaAfterTools(t *testing.T) {
 	w := newWorld(t, files(), agenttest.Turn{Text: "I look.", Calls: []openai.ToolCall{agenttest.Want("1", "files__read", `{"path":"a"}`)}}, agenttest.Turn{Text: `{"city":"Oslo"}`})
-	w.cfg.Output = json.RawMessage(citySchema)
+	w.cfg.Output = city()
 	res, _ := w.run(w.call("Which city?"))
 	if res.State != task.Completed || len(res.Parts) != 1 || string(res.Parts[0].Data) != `{"city":"Oslo"}` {
 		t.Errorf("%+v", res)

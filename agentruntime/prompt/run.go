@@ -407,7 +407,7 @@ func (r *run) endWithReply(reply model.Reply) {
 		r.failTask("The model came to its length limit before it said anything.")
 	case len(parts) == 0:
 		r.failTask("The model answered with nothing.")
-	case len(r.cfg.Output) > 0:
+	case r.cfg.Output != nil:
 		r.endWithOutput(reply)
 	case reply.Finish == openai.FinishLength:
 		r.result = &task.Result{State: task.Completed, Parts: parts,
@@ -476,8 +476,8 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Result, err error) {
 	req := openai.ChatRequest{Model: r.ask.Name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
 		Tools: r.offer.listed}
-	if len(r.cfg.Output) > 0 && len(r.offer.listed) == 0 { // Servers take a format or tools.
-		req.ResponseFormat = openai.FormatOf(r.cfg.Output)
+	if r.cfg.Output != nil && len(r.offer.listed) == 0 { // Servers take a format or tools.
+		req.ResponseFormat = openai.FormatOf(*r.cfg.Output)
 	}
 	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg,
 		len(r.offer.listed) > 0))

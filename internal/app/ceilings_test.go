@@ -116,6 +116,8 @@ func TestOutput_IsData(t *testing.T) {
 	if got := ada.Must(http.MethodGet, "/chat/"+l.talk, nil, http.StatusOK); !strings.Contains(string(got.Body), "Oslo") {
 		t.Error("the page does not show it")
 	}
+	without := map[string]any{"instructions": "Name the city.", "output": nil} // as the form sends it
+	token.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name + "y", "description": "Answers.", "kind": "prompt", "config": without}, http.StatusCreated)
 	bad := map[string]any{"instructions": "Name the city.", "output": "a city"}
 	token.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name + "x", "description": "Answers.", "kind": "prompt", "config": bad}, http.StatusBadRequest)
 }

@@ -102,7 +102,7 @@ type PromptConfig struct {
 	// MaxTokens limits one answer; 0 selects the portal's limit.
 	MaxTokens int `json:"max_tokens,omitempty"`
 	// Output is the JSON Schema of the answers, nil for text.
-	Output json.RawMessage `json:"output,omitempty"`
+	Output *json.RawMessage `json:"output,omitempty"`
 }
 
 // Exchange is one example question with its answer, at most 4000 characters each.

@@ -145,7 +145,7 @@ func (p *PromptConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	c.Field(p.Temperature == nil || *p.Temperature >= 0 && *p.Temperature <= 2, "config.temperature", "use 0 to 2")
 	c.Field(p.MaxTokens >= 0 && p.MaxTokens <= maxTokens, "config.max_tokens", "use 0 (the portal's bound) to %d",
 		maxTokens)
-	c.Field(len(p.Output) <= maxToolSchema && (len(p.Output) == 0 || p.Output[0] == '{'), "config.output",
+	c.Field(p.Output == nil || len(*p.Output) <= maxToolSchema && (*p.Output)[0] == '{', "config.output",
 		"give a JSON Schema, an object of at most %d bytes", maxToolSchema)
 	a.Endpoint = strings.TrimRight(a.Endpoint, "/")
 	switch {

@@ -76,8 +76,8 @@ func fillPrompt(v *templates.AgentFormView, a hub.Agent) {
 	}
 	v.Model, v.Instructions, v.Unasked, v.OtherTools, v.MaxTokens = c.Model, c.Instructions, c.Unasked,
 		strings.Join(c.Tools, ", "), unlessZero(c.MaxTokens)
-	if len(c.Output) > 0 && string(c.Output) != "null" {
-		v.Output = string(c.Output)
+	if c.Output != nil {
+		v.Output = string(*c.Output)
 	}
 	if c.Temperature != nil {
 		v.Temperature = strconv.FormatFloat(*c.Temperature, 'g', 4, 64)

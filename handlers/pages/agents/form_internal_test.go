@@ -48,12 +48,12 @@ func TestMergeSkills_KeepsWhatTheOwnerWrote(t *testing.T) {
 func TestForm_SaysOfAnAgentWhatItReads(t *testing.T) {
 	t.Parallel()
 	config := func(v any) json.RawMessage { b, _ := json.Marshal(v); return b }
-	warm := 0.7
+	warm, object := 0.7, json.RawMessage(`{"type":"object"}`)
 	for _, a := range []hub.Agent{
 		{Kind: hub.OpenAI, Endpoint: "https://a.example/v1", Config: config(hub.OpenAIConfig{Model: "m", Instructions: "Be kind."})},
 		{Kind: hub.A2A, Endpoint: "https://a.example", Config: config(hub.A2AConfig{AuthHeader: "X-Key"})},
 		{Kind: hub.MCP, Endpoint: "https://a.example/mcp", Config: config(hub.MCPConfig{AuthHeader: "X-Key"})},
-		{Kind: hub.Prompt, Config: config(hub.PromptConfig{Instructions: "Rhyme.", Examples: []hub.Exchange{{User: "u", Agent: "a"}}, Tools: []string{"sums"}, Unasked: true, Temperature: &warm, MaxTokens: 100, Output: json.RawMessage(`{"type":"object"}`)})},
+		{Kind: hub.Prompt, Config: config(hub.PromptConfig{Instructions: "Rhyme.", Examples: []hub.Exchange{{User: "u", Agent: "a"}}, Tools: []string{"sums"}, Unasked: true, Temperature: &warm, MaxTokens: 100, Output: &object})},
 		{Kind: hub.Prompt, Endpoint: "https://a.example/v1", Config: config(hub.PromptConfig{Instructions: "Rhyme.", Model: "m", Examples: []hub.Exchange{}, Tools: []string{}})},
 		{Kind: hub.Link},
 	} {
