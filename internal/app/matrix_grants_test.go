@@ -32,11 +32,16 @@ func grantCells() map[string]cell {
 		return form("name", strings.ToLower(apptest.Fresh("m")), "url", "https://llm.example/v1", "model", "m-1", "provider", "openai")
 	}
 	slow := func(*world, object) any { return map[string]any{"reason": "slow"} }
-	mia := func(*testing.T, *world, string) object { return object{name: people["member"]} }
+	// A person whom no other row needs, because the agents of a stopped owner take no work.
+	stranger := func(t *testing.T, w *world, _ string) object {
+		name := strings.ToLower(apptest.Fresh("p"))
+		w.p.User(t, name)
+		return object{name: name}
+	}
 	llm := func(*testing.T, *world, string) object { return object{name: "llm.example"} }
 	return map[string]cell{
-		"POST /api/v1/owners/{name}/stop":      {object: mia, body: slow},
-		"POST /api/v1/owners/{name}/resume":    {object: mia},
+		"POST /api/v1/owners/{name}/stop":      {object: stranger, body: slow},
+		"POST /api/v1/owners/{name}/resume":    {object: stranger},
 		"POST /api/v1/providers/{host}/stop":   {object: llm, body: slow},
 		"POST /api/v1/providers/{host}/resume": {object: llm},
 		"GET /api/v1/ceilings":                 {},
