@@ -311,11 +311,12 @@ func (k *Resolver) parseGoal(ctx context.Context, actor ident.Actor, what string
 	if ident.CheckForm(name) != nil || originOf(w.host) == "" || w.host == k.Host {
 		return w, w.none("Check the spelling.")
 	}
-	if k.catalog.ShowsHost(w.host) {
-		return w, w.none("Its portal is, but nothing of that name was found there. Check the spelling.")
-	}
+	// The policy counts at once, while the catalog drops the agents of a denied portal a moment later.
 	if d := k.decideHost(ctx, w.host); shutOut(d) {
 		return w, w.none(keptOut(actor, d, "Check the spelling."))
+	}
+	if k.catalog.ShowsHost(w.host) {
+		return w, w.none("Its portal is, but nothing of that name was found there. Check the spelling.")
 	}
 	return w, nil
 }
