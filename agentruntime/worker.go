@@ -428,6 +428,7 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 	if chat.Share(t.Share) == chat.ShareNothing {
 		return call, driver, callerOwns(a, t), nil
 	}
+	call.Scope = fmt.Sprintf("%s/%d", t.Share, h.Asker.FromSeq)
 	if call.Previous, err = w.store.LastCheckpoint(ctx, t.ConversationID, t.AgentID, whose, t.ID); err != nil {
 		return call, nil, false, err
 	}

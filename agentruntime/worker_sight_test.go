@@ -26,14 +26,14 @@ func TestWorker_NothingGoesAlongMeansNoContext(t *testing.T) {
 	h.chat = chat.New(h.db, away{directory{h.hub}}, h.queue, chat.Config{Portal: "home.example"})
 	previous := make(chan string, 3)
 	h.start(func(ctx context.Context, c task.Call, s task.Sink) (task.Result, error) {
-		previous <- string(c.Previous)
+		previous <- string(c.Previous) + " " + c.Scope
 		return task.Done("yes"), s.Checkpoint(ctx, json.RawMessage(`{"context":"c"}`))
 	})
 	room := h.room()
 	for i, c := range []struct {
 		share chat.Share
 		want  string
-	}{{"", ""}, {chat.ShareNothing, ""}, {chat.ShareOwn, `{"context":"c"}`}} {
+	}{{"", " all/0"}, {chat.ShareNothing, " "}, {chat.ShareOwn, `{"context":"c"} own/0`}} {
 		if _, err := h.chat.Post(t.Context(), h.ada, room, chat.Draft{ClientID: ident.NewID(), Parts: []task.Part{task.TextPart("hi")}, Share: c.share}); err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,8 @@ type Directory interface {
 	Open(ctx context.Context, agentID string) (a hub.Agent, secret string, err error)
 	Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error)
 	AgentByID(ctx context.Context, id string) (hub.Agent, error)
+	// TextGoesTo returns the host that gets the texts for an agent, "" for this portal.
+	TextGoesTo(a hub.Agent) string
 	// IsOperator reports whether an account operates the portal.
 	IsOperator(ctx context.Context, accountID string) bool
 }
@@ -163,9 +165,10 @@ func (t *Tools) toolOwner(ctx context.Context, call task.Call) (ident.Actor, err
 	return ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName}, nil
 }
 
-// BindingOf returns the facts about an agent for which grants are given.
-func BindingOf(a hub.Agent) grant.Binding {
-	b := grant.Binding{Owner: a.OwnerName}
+// BindingOf returns the facts about an agent for which grants are given. The origin of an agent without an endpoint is
+// goesTo, the host of its model.
+func BindingOf(a hub.Agent, goesTo string) grant.Binding {
+	b := grant.Binding{Owner: a.OwnerName, Origin: goesTo}
 	if u, err := url.Parse(a.Endpoint); err == nil && u.Host != "" {
 		b.Origin = u.Scheme + "://" + u.Host
 	}
@@ -190,7 +193,7 @@ func (t *Tools) use(ctx context.Context, call task.Call, tool prompt.Tool, c pro
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return u, err
 	}
-	u.Binds = BindingOf(a)
+	u.Binds = BindingOf(a, t.directory.TextGoesTo(a))
 	if asker, ok := tool.Caller.(asking); ok {
 		u.Tool = grant.Ask
 		target, err := asker.target(ctx, c)

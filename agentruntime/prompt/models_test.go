@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/usage"
 )
 
-// meter keeps what was counted.
+// meter keeps the counted calls.
 type meter struct{ calls []usage.Call }
 
 // Count implements usage.Meter.

@@ -177,19 +177,15 @@ func (d *Driver) roomOf(a chosenModel) int {
 	return d.cfg.HistoryBytes
 }
 
-// learnRoom notes that a model refused a conversation of that size, so that the next ones are shorter or summarised.
+// learnRoom notes that a model took a conversation of that size and no longer one, so that the next ones are summarised
+// in time.
 func (d *Driver) learnRoom(a chosenModel, size int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.rooms) >= maxRooms {
 		clear(d.rooms)
 	}
-	k := modelKey{a.server, a.Name}
-	room, ok := d.rooms[k]
-	if !ok {
-		room = d.cfg.HistoryBytes
-	}
-	d.rooms[k] = max(min(room, size/2), minRoom)
+	d.rooms[modelKey{a.server, a.Name}] = min(max(size, minRoom), d.cfg.HistoryBytes)
 }
 
 // sizeOf returns the bytes of the texts of messages.

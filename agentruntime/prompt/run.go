@@ -27,7 +27,7 @@ const (
 	maxAsked     = 128 << 10 // bytes of arguments in all
 	maxAside     = 16 << 10  // bytes of text that the model wrote before its calls and that is sent back with them
 	maxToolNames = 8
-	maxShortened = 2 // times that a question is asked again, each time with half of the conversation
+	maxShortened = 3 // times that a question is asked again, each time with half of the conversation
 )
 
 // run is one call of an agent.
@@ -451,22 +451,24 @@ func (r *run) shownParts() []task.Part {
 // ends the task.
 func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	for {
+		r.tooLong = false
 		reply, failure, err := r.chatOnce(ctx)
+		if err == nil && failure == nil && r.shortened > 0 {
+			r.d.learnRoom(r.ask, sizeOf(r.st.Base))
+		}
 		if err != nil || failure == nil {
 			return reply, err
 		}
-		if r.tooLong && len(r.st.Base) > 1 {
-			r.d.learnRoom(r.ask, sizeOf(r.st.Base))
-			if r.shortened++; r.shortened <= maxShortened {
-				r.st.Base = model.Shorten(r.st.Base)
-				continue
-			}
+		if r.tooLong && len(r.st.Base) > 1 && r.shortened < maxShortened {
+			r.shortened++
+			r.st.Base = model.Shorten(r.st.Base)
+			continue
 		}
 		if len(r.others) == 0 || reply.Text != "" {
 			r.result = failure
 			return reply, nil
 		}
-		r.ask, r.others = r.others[0], r.others[1:]
+		r.ask, r.others, r.shortened = r.others[0], r.others[1:], 0
 		r.tracer = newTracer(ctx, r.ask.server.Key)
 	}
 }

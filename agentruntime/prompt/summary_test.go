@@ -16,20 +16,20 @@ import (
 // notebook keeps one summary.
 type notebook struct {
 	task.Summary
-	key     string
+	key     task.SummaryKey
 	changed bool // messages were changed meanwhile
 	puts    int
 }
 
 // SummaryOf implements Summaries.
-func (n *notebook) SummaryOf(_ context.Context, conversationID, agentID, callerID string) (task.Summary, error) {
-	n.key = conversationID + agentID + callerID
+func (n *notebook) SummaryOf(_ context.Context, k task.SummaryKey) (task.Summary, error) {
+	n.key = k
 	return n.Summary, nil
 }
 
 // PutSummary implements Summaries.
-func (n *notebook) PutSummary(_ context.Context, conversationID, agentID, callerID string, seen int64, s task.Summary) error {
-	if n.changed || conversationID+agentID+callerID != n.key || seen == 0 || s.UpTo >= seen {
+func (n *notebook) PutSummary(_ context.Context, k task.SummaryKey, seen int64, s task.Summary) error {
+	if n.changed || k != n.key || seen == 0 || s.UpTo >= seen {
 		return fault.New(fault.Conflict, "Changed.")
 	}
 	n.Summary = s
@@ -40,7 +40,7 @@ func (n *notebook) PutSummary(_ context.Context, conversationID, agentID, caller
 // talk is a conversation of n messages before the question.
 func (w *world) talk(n, size int) task.Call {
 	call := w.call("now?")
-	call.ConversationID, call.Agent.ID, call.MessageSeq = "c", "a", int64(n)+1
+	call.ConversationID, call.Agent.ID, call.Scope, call.MessageSeq = "c", "a", "all/0", int64(n)+1
 	for i := range n {
 		t := said(i%2 == 1, "ada", fmt.Sprintf("message %d %s", i+1, strings.Repeat("x", size)))
 		t.Seq = int64(i) + 1
@@ -108,6 +108,7 @@ func TestRun_LeavesMessagesOutWithoutASummary(t *testing.T) {
 				c.History[i].Seq = 0
 			}
 		}},
+		"nothing is shared":      {turn: agenttest.Turn{Text: "They counted."}, ask: func(c *task.Call) { c.Scope = "" }},
 		"a caller without an id": {turn: agenttest.Turn{Text: "They counted."}, ask: func(c *task.Call) { c.Caller.ID = "" }},
 	} {
 		w := newWorld(t, nil)

@@ -32,7 +32,7 @@ func (l listener) outcome(said apptest.Said) (state, reason string) {
 }
 
 // An owner pauses an agent: the answer in work ends, and later questions are rejected with the reason, also after a
-// restart. What an operator stopped, an owner cannot resume.
+// restart. An owner cannot resume an agent that an operator stopped.
 func TestHalts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

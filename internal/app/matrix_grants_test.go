@@ -32,7 +32,7 @@ func grantCells() map[string]cell {
 		return form("name", strings.ToLower(apptest.Fresh("m")), "url", "https://llm.example/v1", "model", "m-1", "provider", "openai")
 	}
 	slow := func(*world, object) any { return map[string]any{"reason": "slow"} }
-	// A person whom no other row needs, because the agents of a stopped owner take no work.
+	// A person that no other row uses, because the agents of a stopped owner take no work.
 	stranger := func(t *testing.T, w *world, _ string) object {
 		name := strings.ToLower(apptest.Fresh("p"))
 		w.p.User(t, name)

@@ -56,6 +56,8 @@ func (a acted) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.
 	return a.portal.hub.Search(ctx, actor, q)
 }
 
+func (a acted) TextGoesTo(agent hub.Agent) string { return a.portal.hub.TextGoesTo(agent) }
+
 func (a acted) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 	return a.portal.db.Hub.AgentByID(ctx, id)
 }
@@ -92,12 +94,12 @@ type grantAgents struct{ portal *Portal }
 func (g grantAgents) AgentBinding(ctx context.Context, actor ident.Actor, handle string) (id, name string,
 	b grant.Binding, err error) {
 	a, err := g.portal.hub.Callable(ctx, actor, handle)
-	return a.ID, a.Handle(), acting.BindingOf(a), err
+	return a.ID, a.Handle(), acting.BindingOf(a, g.portal.hub.TextGoesTo(a)), err
 }
 
 func (g grantAgents) BindingOf(ctx context.Context, agentID string) (grant.Binding, error) {
 	a, err := g.portal.db.Hub.AgentByID(ctx, agentID)
-	return acting.BindingOf(a), err
+	return acting.BindingOf(a, g.portal.hub.TextGoesTo(a)), err
 }
 
 // trier implements hub.Trier. It stores the actor in the context, because an agent that is tried before

@@ -28,7 +28,7 @@ type Person struct{ Kind, ID string }
 type Binding struct {
 	// Owner is the name of the owner's account. A name is never given to another account.
 	Owner string
-	// Origin is the scheme and host of the agent's endpoint, "" for an agent without one.
+	// Origin is the scheme and host of the agent's endpoint or, without one, the host of its model, "" for this portal.
 	Origin string
 	// Needs are the tools that the owner declares, in the order of their names.
 	Needs string

@@ -123,7 +123,7 @@ func (s *Service) ReasonOf(a hub.Agent, provider string) string {
 	return ""
 }
 
-// Pause stops an agent: for its owner until Resume, for an operator who is no owner of it until an operator resumes it.
+// Pause stops an agent. An owner may resume it, unless an operator paused it who does not own it.
 // Running tasks of the agent end.
 func (s *Service) Pause(ctx context.Context, actor ident.Actor, name, reason string) error {
 	h, err := s.ofAgent(ctx, actor, name)

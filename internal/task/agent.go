@@ -86,6 +86,8 @@ type Call struct {
 	// first, reduced to those that may be sent to the agent.
 	Parts   []Part
 	History []Turn
+	// Scope names the choice of messages that the caller lets the agent have; "" if nothing but History may be used.
+	Scope string
 	// Via is the chain of agents that led to this call, without the agent itself.
 	Via Chain
 	// Budget bounds the work that the call may cause, without the call itself.
@@ -142,6 +144,9 @@ func (c Call) AskedBy() Speaker {
 	}
 	return Speaker{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
 }
+
+// SummaryKey names a summary. A summary of one Call.Scope is not used in another.
+type SummaryKey struct{ ConversationID, AgentID, CallerID, Scope string }
 
 // Summary is a summary of the messages of a conversation up to a position; zero for none.
 type Summary struct {

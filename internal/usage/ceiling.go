@@ -102,7 +102,7 @@ func (g *Ceilings) Reserve(ctx context.Context, c Call) (settle func(), err erro
 	return settle, nil
 }
 
-// refusal returns the RateLimited fault of a ceiling that is reached, for the person who asked.
+// refusal returns the RateLimited fault of a ceiling that is reached, as a sentence for the caller.
 func (c Ceiling) refusal(now time.Time) error {
 	wait := TimeOf(DayOf(now) + 1).Sub(now)
 	what := "its owner's models"

@@ -17,11 +17,11 @@ import (
 	"agentsite/internal/usage"
 )
 
-// book is a CeilingStore in memory, which counts what calls cost.
+// book is a CeilingStore in memory, which counts the cost of calls.
 type book struct {
 	mu    sync.Mutex // guards all
 	list  []usage.Ceiling
-	spent map[int64]map[string]usage.Amount // by day and agent, "" for what the owner pays
+	spent map[int64]map[string]usage.Amount // by day and agent, "" for the calls that the owner pays
 	err   error
 }
 

@@ -1,4 +1,4 @@
--- What the models of agents may cost on one day; see the migration of SQLite.
+-- The bounds of owners on the cost of models on one day; see the migration of SQLite.
 
 CREATE TABLE ceilings (
   owner_id TEXT COLLATE "C" NOT NULL,

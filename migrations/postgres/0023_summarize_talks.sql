@@ -4,6 +4,7 @@ CREATE TABLE summaries (
   conversation_id TEXT COLLATE "C" NOT NULL,
   agent_id TEXT COLLATE "C" NOT NULL,
   caller_id TEXT COLLATE "C" NOT NULL,
+  scope TEXT COLLATE "C" NOT NULL,
   up_to BIGINT NOT NULL,
   text TEXT COLLATE "C" NOT NULL CHECK (length(text) <= 8000),
   created_at BIGINT NOT NULL,

@@ -958,7 +958,8 @@ CREATE INDEX ceilings_agent ON ceilings (agent_id);
 CREATE TABLE summaries (
   conversation_id TEXT NOT NULL,
   agent_id        TEXT NOT NULL,
-  caller_id       TEXT NOT NULL, -- of the person for whom the agent answered, because not all see the same messages
+  caller_id       TEXT NOT NULL, -- the person behind the question, because not all see the same messages
+  scope           TEXT NOT NULL, -- the messages that this person let the agent have (task.Call.Scope)
   up_to           INTEGER NOT NULL, -- seq of the last message in the summary
   text            TEXT NOT NULL CHECK (length(text) <= 8000),
   created_at      INTEGER NOT NULL,

@@ -1,5 +1,5 @@
 -- +goose Up
--- What the models of agents may cost on one day, set by their owners.
+-- The bounds of owners on the cost of models on one day.
 CREATE TABLE ceilings (
   owner_id TEXT NOT NULL,
   agent_id TEXT NOT NULL, -- empty for all agents of the owner
