@@ -52,7 +52,8 @@ type Introducer struct {
 
 // Identity is the portal as the author of requests. The application implements it with its keys.
 type Identity interface {
-	// SigningKey returns the current signing key, which is in the portal's key directory.
+	// SigningKey returns the key that signs requests now. Its public part is in the portal's key directory, which
+	// receivers fetch (/.well-known/http-message-signatures-directory).
 	SigningKey() (ed25519.PrivateKey, error)
 	// Mark computes a text from a purpose and a subject that only this portal can compute.
 	Mark(purpose, subject string) string

@@ -127,8 +127,9 @@ type Node struct {
 	calls      *prometheus.CounterVec // calls of other portals' agents by outcome
 }
 
-// Open builds a Node. Functions that refer to a part built later are called only after Run or a
-// request of another portal has started.
+// Open builds all parts of a Node, in the order in which they need each other. Functions that an earlier
+// part is given may read a part of n that is built later, so no part calls them before Run or the first
+// request of another portal.
 func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
 	n := &Node{cfg: cfg, ports: ports, calls: meter.NewCounters("agentsite_calls_out_total",
 		"Calls of agents of other portals, by whether they were reached.", "outcome", "reached", "unreachable"), ID: record.PortalOf(record.Public(ports.Keys.Public()))}

@@ -66,7 +66,7 @@ func (n *Node) openPeers(ctx context.Context) (err error) {
 	return err
 }
 
-// lastTier returns the tier in the last card that this portal signed, or "" if it has signed none.
+// lastTier returns the tier that this portal last announced in its card, "" if it has no readable card.
 func (n *Node) lastTier(ctx context.Context) (string, error) {
 	wire, err := n.ports.Replica.Card(ctx, n.ID)
 	if err != nil {

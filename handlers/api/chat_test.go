@@ -313,7 +313,7 @@ func TestExport_SaysWhatBecameOfEachMessage(t *testing.T) {
 
 	w := s.call(bob, "", http.MethodGet, "/api/v1/conversations/"+id+"/export", nil)
 	text := w.Body.String()
-	for _, want := range []string{"# Plans # of ours\n", "**ann** (person)", ", edited 2", "\n\n> First\n", "*taken away by ann", "*in answer to* ann: First", "File: [notes.txt](<http://portal.test/files/" + f["hash"].(string) + ">)", "👍 ann", "*ann added bob*"} {
+	for _, want := range []string{"# Plans # of ours\n", "**ann** (person)", ", edited 2", "\n\n> First\n", "*deleted by ann", "*in answer to* ann: First", "File: [notes.txt](<http://portal.test/files/" + f["hash"].(string) + ">)", "👍 ann", "*ann added bob*"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

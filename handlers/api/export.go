@@ -160,7 +160,7 @@ func (e *markdownExport) writeMessage(m chat.Message) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n---\n\n**%s** (%s), %s", inline(m.Sender.Handle), m.Sender.Kind, exportTime(m.CreatedAt))
 	if n := m.Now; !n.UnsaidAt.IsZero() {
-		fmt.Fprintf(&b, ":\n\n*taken away by %s, %s*\n", inline(n.UnsaidBy), exportTime(n.UnsaidAt))
+		fmt.Fprintf(&b, ":\n\n*deleted by %s, %s*\n", inline(n.UnsaidBy), exportTime(n.UnsaidAt))
 		_, err := io.WriteString(e.w, b.String())
 		return err
 	}

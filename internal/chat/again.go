@@ -35,7 +35,7 @@ func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, 
 	}
 	ask, err := s.readMessage(ctx, me, id, before.MessageSeq)
 	if fault.Is(err, fault.NotFound) || err == nil && !ask.Now.UnsaidAt.IsZero() {
-		err = fault.New(fault.Conflict, "The message that this answers was taken away, or is not for you to see.")
+		err = fault.New(fault.Conflict, "The message that this answers was deleted, or is not for you to see.")
 	}
 	if err != nil {
 		return task.Task{}, err

@@ -109,10 +109,10 @@ func (s *Service) DeleteMessage(ctx context.Context, actor ident.Actor, id strin
 	case err != nil:
 		return Message{}, err
 	case m.Kind != Text && (m.Kind != Event || m.Sender.Kind != "agent"):
-		return Message{}, fault.New(fault.Conflict, "This line was not said by anybody.")
+		return Message{}, fault.New(fault.Conflict, "This line is not a message of a member.")
 	case !m.Sender.is(actor) && me.Role != RoleOwner:
 		return Message{}, fault.New(fault.Forbidden,
-			"You can take away only what you said yourself; an owner of the conversation can take away anything.")
+			"You can delete only your own messages; an owner of the conversation can delete any.")
 	case !m.Now.UnsaidAt.IsZero():
 		return m, nil
 	}
@@ -123,7 +123,7 @@ func (s *Service) DeleteMessage(ctx context.Context, actor ident.Actor, id strin
 	if err != nil {
 		return Message{}, err
 	}
-	s.stopWhere(ctx, id, "The message was taken away.",
+	s.stopWhere(ctx, id, "The message was deleted.",
 		func(t task.Task) bool { return t.MessageSeq == seq || t.RootSeq == seq })
 	return now, nil
 }

@@ -174,9 +174,9 @@ func (s *Service) readText(ctx context.Context, me Member, id string, seq int64)
 	case err != nil:
 		return m, err
 	case m.Kind != Text:
-		return m, fault.New(fault.Conflict, "This line was not said by anybody.")
+		return m, fault.New(fault.Conflict, "This line is not a message of a member.")
 	case !m.Now.UnsaidAt.IsZero():
-		return m, fault.New(fault.Conflict, "This message was taken away.")
+		return m, fault.New(fault.Conflict, "This message was deleted.")
 	}
 	return m, nil
 }

@@ -102,8 +102,9 @@ func (p *Peers) quietInterval() time.Duration {
 	return max(askEvery, time.Duration(len(p.entries))*askShare)
 }
 
-// worthAsking reports whether status requests are sent to the portal of e: not if it is denied,
-// unreachable by its tier, or without an address. The caller holds mu.
+// worthAsking reports whether status requests are sent to the portal of e: if policy answers it or shows its
+// records (also while it is refused for a time), it has a URL and accepts requests (its tier is not leaf). An
+// address whose portal is not known yet is asked unless a rule denies it. The caller holds mu.
 func (p *Peers) worthAsking(e *entry, now time.Time) bool {
 	d := p.decideLocked(&e.Facts, "", now)
 	if e.isAddress() { // The portal at an address is unknown until it answers, so only a deny rule can apply.

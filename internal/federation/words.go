@@ -18,8 +18,8 @@ type Word struct {
 }
 
 const (
-	// maxWords is the number of statements in one read, maxWordsOf the number of kept statements about
-	// one portal. Statements of pinned and followed portals are kept beyond that.
+	// maxWords is about how many attestations are kept in memory, read in pages of readAtOnce; maxWordsOf is
+	// how many are kept about one portal. Attestations by pinned and followed portals are kept beyond that.
 	maxWords   = 50_000
 	maxWordsOf = 200
 	readAtOnce = 500

@@ -38,7 +38,8 @@ type Subject struct {
 // Halt is a subject that takes no work.
 type Halt struct {
 	Subject
-	// Name is the name of the agent or owner at the time, for lists.
+	// Name is the name at the time of the halt, for lists: the handle of an agent, the name of an owner, the
+	// host of a provider.
 	Name      string
 	Reason    string // as its author wrote it, "" for none
 	CreatedAt time.Time

@@ -29,7 +29,7 @@ const (
 type Visibility string
 
 // Public agents are found in searches and usable by all actors; unlisted ones are usable by all actors,
-// but not found; private ones exist only for their owners and the operator.
+// but not found; private ones are visible to their owners and the operator, and usable by their owners only.
 const (
 	Public   Visibility = "public"
 	Unlisted Visibility = "unlisted"

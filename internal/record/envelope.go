@@ -73,9 +73,8 @@ func splitEnvelope(wire []byte) (envelope, error) {
 		}
 	}
 	parts[3] = rest
-	// Other invalid bytes of a part are found when the part is decoded.
+	// Only line ends are checked here, because base64 decoders skip them. They refuse all other invalid bytes.
 	if bytes.IndexByte(wire, '\n') >= 0 || bytes.IndexByte(wire, '\r') >= 0 {
-		// base64 decoders skip line ends, so they must be refused here
 		return envelope{}, refuse(NotEnvelope, "there is a line end in it")
 	}
 	for _, c := range rest {

@@ -8,7 +8,7 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// memory implements dht.Memory by the Replica's database, which Config.Store accesses.
+// memory implements dht.Memory: it keeps contacts and records in replica.db, through Config.Store.
 type memory struct{ o *Overlay }
 
 // Contacts implements dht.Memory. A contact that is no longer valid is returned with its id alone.

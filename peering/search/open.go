@@ -115,8 +115,8 @@ func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err er
 	return found{}, err
 }
 
-// openBy asks the portal via for an agent of the portal of: by its network id, or by its name if id is "".
-// It takes at most the time most.
+// openBy asks one portal (via) for an agent of another (of), or of itself: by the agent's network id, or by
+// name if id is "". The request ends after most.
 func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id string, most time.Duration) (found,
 	error) {
 	ctx, cancel := context.WithCancel(ctx) // canceled by a timer, not a deadline, see memo.joinRequest

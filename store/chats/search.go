@@ -142,8 +142,8 @@ func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 	return id, engine.MapError(err)
 }
 
-// find returns the newest indexed texts that match, that have an id below below and that the member may
-// see, at most limit.
+// find returns the newest indexed texts that match, whose id is less than below and that the member may
+// see, at most limit. It gives up after maxFoundPages pages of texts that the member may not see.
 func (d *Search) find(ctx context.Context, groups []engine.WordGroup, in map[string]searchedRoom, below int64,
 	limit int) (hits []foundRow, err error) {
 	for range maxFoundPages {

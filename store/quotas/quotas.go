@@ -89,7 +89,8 @@ const (
 )
 
 // CheckRoom returns a RateLimited fault if the member or caller with this kind and id may not store add
-// more bytes, and an Unavailable fault if the disk has too little room for it. Call it before the first change of a write, so that a refusal rolls nothing back.
+// more bytes, and an Unavailable fault if the disk has too little room; the disk is not checked for agents
+// and operators. Call it before the first change of a write, so that a refusal rolls nothing back.
 func (q *Quotas) CheckRoom(t engine.Tx, kind, id string, add int64) error {
 	owner, key, ok := ownerOf(kind, id)
 	if !ok {

@@ -162,8 +162,9 @@ func (x *exchange) callContext(c *Call) (context.Context, context.CancelCauseFun
 	}
 }
 
-// openModern checks the requirements of 2026-07-28 for every request: the client's data in _meta,
-// and headers equal to the body.
+// openModern checks the requirements of MCP version 2026-07-28 (Modern) for every request: _meta with the
+// version and the client's capabilities, and headers that repeat the version and the method. It writes
+// them to c; errors for the client are Problems.
 func (x *exchange) openModern(m *message, c *Call) error {
 	bad := func(text string) *Problem {
 		return &Problem{Code: CodeInvalidParams, Message: text, Status: http.StatusBadRequest}

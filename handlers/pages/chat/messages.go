@@ -110,7 +110,7 @@ func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, lis
 		quoted = &x
 	}
 	q.From = who(quoted.Sender).Title
-	if q.Text = "taken away"; quoted.Now.UnsaidAt.IsZero() {
+	if q.Text = "deleted"; quoted.Now.UnsaidAt.IsZero() {
 		q.Text = d.messages.Gist(*quoted)
 	}
 }

@@ -234,13 +234,13 @@ func (out *Verdict) writeReason(group []Report, v Report, home *Report, others [
 	out.Reason += "."
 }
 
-// describePast describes the result of an exchange as an event, for example of a call.
+// describePast returns the end of a sentence about a portal, for example "could not reach it".
 func describePast(r record.Reach) string {
 	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol",
 		"could not reach it"}[r]
 }
 
-// describeNow describes the result of an exchange as the present state of the agent.
+// describeNow returns the end of a sentence that begins with "Its portal says", for example "that it is alive".
 func describeNow(r record.Reach) string {
 	return [...]string{"", "that it is alive", "that it needs a credential", "that it speaks another protocol",
 		"that it cannot be reached"}[r]

@@ -19,7 +19,7 @@ type kept struct {
 	wire []byte
 }
 
-// LastCard implements federation.Cards.
+// LastCard implements federation.Cards. wire is nil before the first KeepCard.
 func (c *Cards) LastCard(_ context.Context, network string) (record.Version, []byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
