@@ -56,6 +56,11 @@ func writeFenced(w util.BufWriter, source []byte, node ast.Node, entering bool) 
 		return ast.WalkContinue, nil
 	}
 	b := node.(*ast.FencedCodeBlock)
+	if info := codeInfo(b, source); len(info) > 0 {
+		w.WriteString("<p>")
+		writeText(w, info)
+		w.WriteString("</p>\n")
+	}
 	w.WriteString("<pre")
 	name := b.Language(source)
 	if !languageName.Match(name) {

@@ -73,22 +73,27 @@ func newMessage() goldmark.Markdown {
 		parser.WithInlineParsers(
 			util.Prioritized(parser.NewCodeSpanParser(), 100),
 			util.Prioritized(mathSpan{}, 150),
+			util.Prioritized(backslashes{}, 160),
+			util.Prioritized(breaks{}, 170),
 			util.Prioritized(parser.NewLinkParser(), 200),
 			util.Prioritized(parser.NewAutoLinkParser(), 300),
-			util.Prioritized(parser.NewEmphasisParser(), 500),
+			util.Prioritized(emphasis{}, 500),
+			util.Prioritized(addresses{}, 600),
 		),
-		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
-		parser.WithASTTransformers(util.Prioritized(levels{}, 500)),
+		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(),
+			util.Prioritized(newTables(), 199))...), // before the extension's own
+		parser.WithASTTransformers(util.Prioritized(levels{}, 500), util.Prioritized(keepLineEnds{}, 500),
+			util.Prioritized(keepUnused{}, 500), util.Prioritized(numbers{}, 500)),
 	)
 	return goldmark.New(
 		goldmark.WithParser(p),
 		goldmark.WithExtensions(
 			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
-			extension.Strikethrough,
 			extension.NewLinkify(extension.WithLinkifyAllowedProtocols([]string{"http:", "https:", "mailto:"})),
 			extension.TaskList,
 		),
-		goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(nodes{}, 100))),
+		goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(nodes{}, 100),
+			util.Prioritized(extension.NewStrikethroughHTMLRenderer(), 500))),
 	)
 }
 

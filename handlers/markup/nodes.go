@@ -67,14 +67,20 @@ func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(extast.KindTaskCheckBox, writeBox)
 	reg.Register(ast.KindFencedCodeBlock, writeFenced)
 	reg.Register(kindMath, mathBox)
+	reg.Register(ast.KindLinkReferenceDefinition, writeDefinition)
 }
 
-func openLink(w util.BufWriter, address string) bool {
+func openLink(w util.BufWriter, address string, title []byte) bool {
 	href, ok := safeURL(address)
 	if ok {
 		w.WriteString(`<a href="`)
 		w.Write(util.EscapeHTML([]byte(href)))
-		w.WriteString(`" rel="` + linkRel + `">`)
+		w.WriteString(`" rel="` + linkRel)
+		if len(title) > 0 {
+			w.WriteString(`" title="`)
+			w.Write(util.EscapeHTML(util.UnescapePunctuations(title)))
+		}
+		w.WriteString(`">`)
 	}
 	return ok
 }
@@ -82,21 +88,53 @@ func openLink(w util.BufWriter, address string) bool {
 // escapeDestination resolves the Markdown escapes in a link's destination and encodes it as a URL.
 func escapeDestination(b []byte) string { return string(util.URLEscape(b, true)) }
 
-func writeLink(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
-	dest := escapeDestination(node.(*ast.Link).Destination)
+// writeLink renders a link. The address of a link that is refused is shown behind its words, and that of a link
+// without words in place of them, so that nothing of the text is lost.
+func writeLink(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	link := node.(*ast.Link)
+	if _, ok := link.AttributeString(footnoteAttribute); ok {
+		if entering {
+			w.WriteString("[")
+		} else {
+			w.WriteString("]")
+			if link.Reference.Type == ast.ReferenceLinkFull {
+				writeText(w, slices.Concat([]byte("["), link.Reference.Value, []byte("]")))
+			}
+		}
+		return ast.WalkContinue, nil
+	}
+	dest := escapeDestination(link.Destination)
 	if entering {
-		openLink(w, dest)
+		if linked := openLink(w, dest, link.Title); linked && plainText(link, source) == "" {
+			w.Write(util.EscapeHTML([]byte(dest)))
+		}
 	} else if _, ok := safeURL(dest); ok {
 		w.WriteString("</a>")
+	} else {
+		writeRefused(w, link.Destination, link.Title)
 	}
 	return ast.WalkContinue, nil
+}
+
+// writeRefused renders the address and title of a link that is not allowed as text.
+func writeRefused(w util.BufWriter, address, title []byte) {
+	words := address
+	if len(title) > 0 {
+		words = slices.Concat(address, []byte(` "`), title, []byte(`"`))
+	}
+	if len(words) > 0 {
+		w.WriteString(" (")
+		w.Write(util.EscapeHTML(words))
+		w.WriteString(")")
+	}
 }
 
 func writeImage(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	dest := escapeDestination(node.(*ast.Image).Destination)
+	image := node.(*ast.Image)
+	dest := escapeDestination(image.Destination)
 	words := plainText(node, source)
 	if words == "" {
 		words = dest
@@ -105,14 +143,18 @@ func writeImage(w util.BufWriter, source []byte, node ast.Node, entering bool) (
 	for p := node.Parent(); p != nil; p = p.Parent() {
 		inLink = inLink || p.Kind() == ast.KindLink
 	}
-	linked := !inLink && openLink(w, dest)
+	linked := !inLink && openLink(w, dest, image.Title)
 	w.Write(util.EscapeHTML([]byte(words)))
 	if linked {
 		w.WriteString("</a>")
+	} else {
+		writeRefused(w, image.Destination, image.Title)
 	}
 	return ast.WalkSkipChildren, nil
 }
 
+// autoLink renders an address. One that is not allowed keeps its angle brackets, because it may be no address, as
+// in map<std::string>.
 func autoLink(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -122,8 +164,15 @@ func autoLink(w util.BufWriter, source []byte, node ast.Node, entering bool) (as
 	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(dest), "mailto:") {
 		dest = "mailto:" + dest
 	}
-	linked := openLink(w, dest)
+	linked := openLink(w, dest, nil)
+	bracketed := !linked && n.Pos() >= 0 && source[n.Pos()] == '<'
+	if bracketed {
+		w.WriteString("&lt;")
+	}
 	w.Write(util.EscapeHTML(n.Label(source)))
+	if bracketed {
+		w.WriteString("&gt;")
+	}
 	if linked {
 		w.WriteString("</a>")
 	}
@@ -154,7 +203,7 @@ func plainText(node ast.Node, source []byte) string {
 		switch n := n.(type) {
 		case *ast.Text:
 			value := n.Segment.Value(source)
-			if n.Parent().Kind() != ast.KindCodeSpan {
+			if n.Parent().Kind() != ast.KindCodeSpan && !n.IsRaw() {
 				value = util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
 			}
 			b.Write(value)
@@ -162,11 +211,19 @@ func plainText(node ast.Node, source []byte) string {
 				b.WriteByte(' ')
 			}
 		case *ast.String:
-			b.Write(n.Value)
+			if n.IsCode() { // a line break in a cell
+				b.WriteByte(' ')
+			} else {
+				b.Write(n.Value)
+			}
 		case *ast.AutoLink:
 			b.Write(n.Label(source))
 		case *ast.FencedCodeBlock, *ast.CodeBlock, *mathBlock:
 			b.Write(n.Lines().Value(source))
+		case *ast.LinkReferenceDefinition:
+			if isUnused(n) {
+				b.Write(n.Lines().Value(source))
+			}
 		}
 		return ast.WalkContinue, nil
 	})

@@ -5,16 +5,17 @@ import (
 	"unicode"
 )
 
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n",
+	"\u2028", "\n", "\u2029", "\n")
+
 // Clean removes control characters, and the Unicode marks that change the direction of text, because with
-// them a text can look different from its content.
+// them a text can look different from its content. Every form of a line's end becomes a newline.
 func Clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = lineEnds.Replace(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
 			return r
-		case r == '\r':
-			return -1
 		case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0xFEFF:
 			return -1
 		}

@@ -14,6 +14,7 @@ func newPolicy() *bluemonday.Policy {
 	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "em", "strong", "del", "code", "pre", "blockquote",
 		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "span")
 	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
+	p.AllowAttrs("value").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("li")
 	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|center|right)$`)).OnElements("th", "td")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(language-[A-Za-z0-9+#._-]{1,40}|` + mathClass +
 		`)$`)).OnElements("code")
@@ -23,6 +24,7 @@ func newPolicy() *bluemonday.Policy {
 	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(https?://[^/]|mailto:|/(` + strings.Join(ownPages,
 		"|") + `)([/?#]|$))`)).OnElements("a")
 	p.AllowAttrs("rel").Matching(regexp.MustCompile(`^` + linkRel + `$`)).OnElements("a")
+	p.AllowAttrs("title").OnElements("a")
 	p.RequireParseableURLs(true)
 	p.AllowRelativeURLs(true) // only paths of this portal, because the pattern above excludes others
 	p.AllowURLSchemes("http", "https", "mailto")

@@ -1,0 +1,234 @@
+package markup
+
+import (
+	"html"
+	"math/rand/v2"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	xhtml "golang.org/x/net/html"
+)
+
+// shownText returns the text of rendered HTML with line breaks, and the attributes in which words of the source
+// may stand.
+func shownText(t testing.TB, fragment string) (words, attributes string) {
+	t.Helper()
+	var text, attrs strings.Builder
+	var visit func(n *xhtml.Node)
+	visit = func(n *xhtml.Node) {
+		if n.Type == xhtml.TextNode {
+			text.WriteString(n.Data)
+		}
+		if n.Data == "br" {
+			text.WriteByte('\n')
+		}
+		for _, a := range n.Attr {
+			if a.Key != "rel" && a.Key != "class" {
+				attrs.WriteString(" " + a.Val)
+			}
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			visit(c)
+		}
+	}
+	for _, n := range parse(t, fragment) {
+		visit(n)
+	}
+	return text.String(), attrs.String()
+}
+
+func TestMessage_KeepsEverySign(t *testing.T) {
+	for _, c := range []struct{ name, source, want string }{
+		{"a single tilde", "约 3~5 天，价格 100~200 元", "约 3~5 天，价格 100~200 元"},
+		{"a tilde of a home", "~/a and ~/b", "~/a and ~/b"},
+		{"three tildes in a line", "a ~~~ b ~~~ c", "a ~~~ b ~~~ c"},
+		{"a product", "2*3*4 and 2**3**4, x*2*y", "2*3*4 and 2**3**4, x*2*y"},
+		{"a power", "x**2 + y**2", "x**2 + y**2"},
+		{"a log", "Log:\n\n[INFO]: started\n[WARN]: slow\n[ERROR]: timeout", "[INFO]: started\n[WARN]: slow\n[ERROR]: timeout"},
+		{"a log of two words", "[INFO]: started\n[WARN]: slow disk", "[WARN]: slow disk"},
+		{"a footnote", "Water.[^1]\n\n[^1]: Smith2020", "[^1]: Smith2020"},
+		{"the mark of a footnote", "Water.[^1]\n\n[^1]: Smith2020", "Water.[^1]"},
+		{"a second definition", "[a]\n\n[a]: https://a.example\n[a]: https://b.example", "[a]: https://b.example"},
+		{"a definition with a title", "[a]: /x \"over\nit\"", "[a]: /x \"over\nit\""},
+		{"a definition in a quote", "> [a]: b", "[a]: b"},
+		{"a Windows path", `in C:\Users\allan\.ssh\_keys\id please`, `C:\Users\allan\.ssh\_keys\id`},
+		{"a path of signs alone", `C:\.ssh and D:\_x`, `C:\.ssh and D:\_x`},
+		{"a path with underscores", `C:\x\__init__.py`, `C:\x\__init__.py`},
+		{"a bold path", `**C:\a\.b\_c**`, `C:\a\.b\_c`},
+		{"a path in brackets", `(C:\a\.b)`, `(C:\a\.b)`},
+		{"a path with spaces", `C:\Program Files\.ssh\_x`, `C:\Program Files\.ssh\_x`},
+		{"a pattern of names", `del C:\tmp\*.log`, `C:\tmp\*.log`},
+		{"a path at the end of a line", "C:\\dir\\\nnext", "C:\\dir\\\nnext"},
+		{"a drive at the end of a line", "Directory of C:\\\nnext", "C:\\\nnext"},
+		{"a UNC path", `open \\server\share\#1\a.txt`, `\\server\share\#1\a.txt`},
+		{"a UNC path of signs", `\\server\.hidden`, `\\server\.hidden`},
+		{"a device", `\\?\C:\x and \\.\pipe\x`, `\\?\C:\x and \\.\pipe\x`},
+		{"a relative path", `.\.venv\Scripts and ..\_x`, `.\.venv\Scripts and ..\_x`},
+		{"a variable", `%APPDATA%\.x\_y`, `%APPDATA%\.x\_y`},
+		{"a path behind letters", `见C:\.ssh\_x`, `见C:\.ssh\_x`},
+		{"a regular expression", `match \d+\.\d+ there`, `\d+\.\d+`},
+		{"a shell's line", "docker run \\\n  -p 80", "docker run \\\n"},
+		{"an escape", `2 \* 3 and \_x\_ and snake\_case`, "2 * 3 and _x_ and snake_case"},
+		{"a template", "map<std::string, int> and map<std::string>", "map<std::string>"},
+		{"a tag", "use <div> and <br>", "<div> and <br>"},
+		{"a refused link", `[the file](C:\x.txt)`, `the file (C:\x.txt)`},
+		{"a relative link", "[the file](./x.txt)", "the file (./x.txt)"},
+		{"a link without words", "[](https://a.example/x)", "https://a.example/x"},
+		{"more cells than columns", "| a | b |\n|---|---|\n| 1 | 2 | 3 | 4 |", "2 | 3 | 4"},
+		{"a break in a cell", "| a |\n|---|\n| one<br>two<BR />three |", "one\ntwo\nthree"},
+		{"words behind a fence", "```python title=app.py\nx\n```", "title=app.py"},
+		{"a fence that is a sentence", "```this is it\nx\n```", "is it"},
+		{"lines", "a\nb\r\nc\rd", "a\n"},
+		{"a lone carriage return", "10 %\r20 %", "10 %\n\n20 %"},
+		{"a separator of lines", "a\u2028b", "a\n\nb"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := string(New().Message(c.source))
+			if got, _ := shownText(t, h); !strings.Contains(strings.ReplaceAll(got, "\n\n", "\n"), strings.ReplaceAll(c.want, "\n\n", "\n")) {
+				t.Errorf("%q is shown as %q without %q:\n%s", c.source, got, c.want, h)
+			}
+		})
+	}
+}
+
+func TestMessage_ReadsWhatIsMeant(t *testing.T) {
+	for _, c := range []struct{ source, want string }{
+		{"含**「重点」**内容", "<strong>「重点」</strong>"},
+		{"**不变。**源码", "<strong>不变。</strong>"},
+		{"他说**“重点”**了", "<strong>“重点”</strong>"},
+		{"これは**（注）**です", "<strong>（注）</strong>"},
+		{"**중요:**입니다", "<strong>중요:</strong>"},
+		{"**หมายเหตุ:**ข้อความ", "<strong>หมายเหตุ:</strong>"},
+		{"**ملاحظة:**نص", "<strong>ملاحظة:</strong>"},
+		{"是*（斜）*的", "<em>（斜）</em>"},
+		{"是~~（删）~~的", "<del>（删）</del>"},
+		{"价格~~100~~元", "<del>100</del>"},
+		{"a ** b ** c", "<p>a ** b ** c</p>"},
+		{"*a*b**c**", "<em>a</em>b<strong>c</strong>"},
+		{"un*frigging*believable", "un<em>frigging</em>believable"},
+		{"读https://example.com/issues/48，然后", `<a href="https://example.com/issues/48"`},
+		{"见：https://example.com/a。", `<a href="https://example.com/a"`},
+		{"（https://example.com/a）", `<a href="https://example.com/a"`},
+		{"「https://example.com/a」", `<a href="https://example.com/a"`},
+		{"で http://localhost:8080/x です", `http://localhost:8080/x`},
+		{"見てhttp://localhost:8080/xです", `<a href="http://localhost:8080/x"`},
+		{"看www.example.com/x吧", `<a href="http://www.example.com/x"`},
+		{"联系a.b@example.com谢谢", `<a href="mailto:a.b@example.com"`},
+		{"url=https://example.com/a.", `<a href="https://example.com/a"`},
+		{"看[页](https://example.com/a)", `<a href="https://example.com/a"`},
+		{"see [the page][1]\n\n[1]: https://example.com/p", `href="https://example.com/p"`},
+		{"[x](https://example.com \"over\")", `title="over"`},
+		{"[^1]: https://example.com/p", `href="https://example.com/p"`},
+		{"1. a\n3. b\n7. c", `<li value="7">`},
+		{"1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>"},
+		{"1. a\n1. b", `<li value="1">b`},
+		{`**C:\a\.b**`, `<strong>C:\a\.b</strong>`},
+		{`so \(\alpha\) is`, `<code class="math">`},
+		{"| a | b |\n|---|---|\n| 1 | 2 |", "<td>2</td>"},
+		{"a\\\nb", "<p>a<br>\nb</p>"},
+	} {
+		if got := string(New().Message(c.source)); !strings.Contains(got, c.want) {
+			t.Errorf("%q became\n%s\nwithout %s", c.source, got, c.want)
+		}
+	}
+}
+
+// markdownPieces are the parts of which random Markdown is made. Its markup has no letter and no digit, so that those of
+// the source and of the page must be the same.
+var markdownPieces = strings.Split(" |  |\n|\n\n|\n    |\n- |\n* |\n+ |\n> |\n# |\n### |\n---\n|\n===\n|\n```\n|\n~~~\n|*|**|***|_|__|~|~~|`|``|[|](|](/docs/|)|]|][|]: |[^|!|![|<|>|\\|\\\\|:|://|https://|www.|@|.|.example|$|$$|\\(|\\)|\\[|\\]|\"|'|(|#|;|"+
+	"alpha|Beta|c|7|42|重点|「|」|。|，|注意|テスト|중요|ไทย|نص|C:\\|\\\\srv|%X%\\|été|—|“|”|😀|-|+|=|/|?|{|}|%|^", "|")
+
+// tablePieces are further parts, which need a bar.
+var tablePieces = []string{"|", " | ", "\n|---|---|\n", "\n| a | b |\n|---|---|\n| ", "\\|"}
+
+func randomMarkdown(r *rand.Rand) string {
+	var b strings.Builder
+	for range 1 + r.IntN(24) {
+		if r.IntN(8) == 0 {
+			b.WriteString(tablePieces[r.IntN(len(tablePieces))])
+		} else {
+			b.WriteString(markdownPieces[r.IntN(len(markdownPieces))])
+		}
+	}
+	return b.String()
+}
+
+// markupSigns are the signs that Markdown may take as its own.
+const markupSigns = "*_~`#>-+=|[]()!\\<\"':&;^$."
+
+// reference matches the label of a link to a definition, which is markup.
+var reference = regexp.MustCompile(`(?s)\[[^\]]*\]:?`)
+
+// missingSigns returns the letters, digits and signs of source that are not in its HTML.
+func missingSigns(t testing.TB, source, fragment string) string {
+	words, attributes := shownText(t, fragment)
+	have := make(map[rune]int)
+	shown := words + attributes
+	if strings.Contains(attributes, "%") {
+		shown += percent.ReplaceAllStringFunc(attributes, unescapePercent)
+	}
+	for _, c := range strings.ToLower(shown) {
+		have[c]++
+	}
+	var missing []rune
+	for _, c := range strings.ToLower(html.UnescapeString(Clean(source))) {
+		if unicode.IsSpace(c) || !unicode.IsPrint(c) || strings.ContainsRune(markupSigns, c) {
+			continue
+		}
+		if have[c]--; have[c] < 0 {
+			missing = append(missing, c)
+		}
+	}
+	return string(missing)
+}
+
+var percent = regexp.MustCompile(`(%[0-9A-Fa-f]{2})+`)
+
+func unescapePercent(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+func TestMessage_KeepsEverySignOfRandomTexts(t *testing.T) {
+	r, n := New(), 20_000
+	if testing.Short() {
+		n = 2000
+	}
+	random := rand.New(rand.NewPCG(25, 2))
+	for range n {
+		source := randomMarkdown(random)
+		if usesReference(source) {
+			continue
+		}
+		h := string(r.Message(source))
+		if missing := missingSigns(t, source, h); missing != "" {
+			t.Fatalf("%q lost %q:\n%s", source, missing, h)
+		}
+		check(t, source, h)
+	}
+}
+
+// usesReference reports whether a definition may be used, whose label and address then are markup.
+func usesReference(source string) bool {
+	return strings.Contains(source, "]:") && len(reference.FindAllString(source, -1)) > 1
+}
+
+func FuzzMessage_KeepsEverySign(f *testing.F) {
+	f.Add("[a]: b **「x」**y C:\\_x ~1~")
+	f.Fuzz(func(t *testing.T, source string) {
+		// Entities, numbers of lists and marks of tasks are markup with letters and digits.
+		if len(source) > 2000 || usesReference(source) || strings.ContainsAny(source, "&\x00") ||
+			regexp.MustCompile(`(?i)<br|[0-9][.)]|\[x\]`).MatchString(source) {
+			t.Skip()
+		}
+		h := string(New().Message(source))
+		if missing := missingSigns(t, source, h); missing != "" {
+			t.Fatalf("%q lost %q:\n%s", source, missing, h)
+		}
+	})
+}
