@@ -3,6 +3,7 @@ package static
 import (
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -104,5 +105,36 @@ func TestIcon_IsInlineSVG(t *testing.T) {
 	}
 	if got := Icon("no-such-icon"); got != "" {
 		t.Error(got)
+	}
+}
+
+func TestScripts_AskOneFunctionAboutInputMethods(t *testing.T) {
+	names, err := fs.Glob(embedded, "js/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := regexp.MustCompile(`(?s)addEventListener\("keydown", \(event\) => \{(.*?)\n {2,6}\}`)
+	handlers := 0
+	for _, name := range names {
+		script := string(mustRead(name))
+		if name == "js/composing.js" {
+			continue
+		}
+		for _, own := range []string{".isComposing", "keyCode", "compositionend"} {
+			if strings.Contains(script, own) {
+				t.Errorf("%s decides with %q by itself", name, own)
+			}
+		}
+		for _, m := range handler.FindAllStringSubmatch(script, -1) {
+			if strings.Contains(m[1], `"Enter"`) {
+				handlers++
+				if !strings.Contains(m[1], "isComposing(event)") {
+					t.Errorf("%s: a handler of Enter does not ask isComposing:%s", name, m[1])
+				}
+			}
+		}
+	}
+	if handlers < 6 {
+		t.Errorf("%d handlers of Enter were found", handlers)
 	}
 }

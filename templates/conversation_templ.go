@@ -1007,7 +1007,7 @@ func chatDialogs() templ.Component {
 			templ_7745c5c3_Var38 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<dialog class=\"palette\" id=\"palette\" data-palette aria-label=\"Commands\"><form method=\"dialog\"><label class=\"visually-hidden\" for=\"palette-input\">Command</label> <input id=\"palette-input\" data-palette-input autocomplete=\"off\" role=\"combobox\" aria-expanded=\"true\" aria-controls=\"palette-list\" placeholder=\"Type a command\"></form><ul id=\"palette-list\" data-palette-list role=\"listbox\" aria-label=\"Commands\"></ul></dialog> <dialog class=\"shortcuts\" id=\"shortcuts\" data-shortcuts aria-labelledby=\"shortcuts-title\"><form method=\"dialog\" class=\"dialog-head\"><h2 id=\"shortcuts-title\">Keys</h2><button class=\"button button-quiet button-icon\" title=\"Close\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<dialog class=\"palette\" id=\"palette\" data-palette aria-label=\"Commands\"><form method=\"dialog\"><label class=\"visually-hidden\" for=\"palette-input\">Command</label> <input id=\"palette-input\" dir=\"auto\" data-palette-input autocomplete=\"off\" role=\"combobox\" aria-expanded=\"true\" aria-controls=\"palette-list\" placeholder=\"Type a command\"></form><ul id=\"palette-list\" data-palette-list role=\"listbox\" aria-label=\"Commands\"></ul></dialog> <dialog class=\"shortcuts\" id=\"shortcuts\" data-shortcuts aria-labelledby=\"shortcuts-title\"><form method=\"dialog\" class=\"dialog-head\"><h2 id=\"shortcuts-title\">Keys</h2><button class=\"button button-quiet button-icon\" title=\"Close\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -413,7 +413,7 @@ func Embed(v EmbedView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</label> <textarea id=\"text\" name=\"text\" rows=\"1\" required maxlength=\"8000\" placeholder=\"Write a message\" aria-describedby=\"goes-to\"></textarea> <button class=\"button button-primary button-icon\" title=\"Send\" aria-label=\"Send\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</label> <textarea id=\"text\" name=\"text\" dir=\"auto\" rows=\"1\" required maxlength=\"8000\" placeholder=\"Write a message\" aria-describedby=\"goes-to\"></textarea> <button class=\"button button-primary button-icon\" title=\"Send\" aria-label=\"Send\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -75,7 +75,7 @@ func Home(p Page, v HomeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<input id=\"q\" name=\"q\" type=\"search\" placeholder=\"Describe the task\" autocomplete=\"off\" enterkeyhint=\"search\" data-suggest> <button class=\"button button-primary\">Search</button></form><p class=\"hero-count\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<input id=\"q\" name=\"q\" type=\"search\" dir=\"auto\" placeholder=\"Describe the task\" autocomplete=\"off\" enterkeyhint=\"search\" data-suggest> <button class=\"button button-primary\">Search</button></form><p class=\"hero-count\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -238,7 +238,7 @@ func Home(p Page, v HomeView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div><h2 id=\"guide-title\">Not sure which agent to ask? Describe your task.</h2><p>The guide knows all agents. It answers, or adds an agent that can.</p></div></div><form class=\"say\" method=\"post\" action=\"/chat\"><input type=\"hidden\" name=\"agent\" value=\"guide\"> <label class=\"visually-hidden\" for=\"guide-text\">Your task</label> <textarea id=\"guide-text\" name=\"text\" rows=\"2\" required placeholder=\"For example: turn 40 invoices into a table and list the overdue ones\" data-enter-sends></textarea> <button class=\"button button-primary\">Ask the guide</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div><h2 id=\"guide-title\">Not sure which agent to ask? Describe your task.</h2><p>The guide knows all agents. It answers, or adds an agent that can.</p></div></div><form class=\"say\" method=\"post\" action=\"/chat\"><input type=\"hidden\" name=\"agent\" value=\"guide\"> <label class=\"visually-hidden\" for=\"guide-text\">Your task</label> <textarea id=\"guide-text\" name=\"text\" dir=\"auto\" rows=\"2\" required placeholder=\"For example: turn 40 invoices into a table and list the overdue ones\" data-enter-sends></textarea> <button class=\"button button-primary\">Ask the guide</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -83,7 +83,8 @@ func newMessage() goldmark.Markdown {
 		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(),
 			util.Prioritized(newTables(), 199))...), // before the extension's own
 		parser.WithASTTransformers(util.Prioritized(levels{}, 500), util.Prioritized(keepLineEnds{}, 500),
-			util.Prioritized(keepUnused{}, 500), util.Prioritized(numbers{}, 500)),
+			util.Prioritized(keepUnused{}, 500), util.Prioritized(numbers{}, 500),
+			util.Prioritized(directions{}, 500)),
 	)
 	return goldmark.New(
 		goldmark.WithParser(p),

@@ -33,7 +33,7 @@ func TestMessage_ShowsMarkdown(t *testing.T) {
 		{"a title", `[x](https://example.org "over")`, `<a href="https://example.org" rel="noopener noreferrer nofollow ugc" title="over">x</a>`},
 		{"refused links keep their words", "[click](javascript:x)", "<p>click (javascript:x)</p>"},
 		{"headings stand below the page's", "# a\n### b", "<h3>a</h3>\n<h4>b</h4>"},
-		{"list start", "3. a", `<ol start="3">`},
+		{"list start", "3. a", `<ol start="3" dir="auto">`},
 		{"other scripts", "مرحبا **بك**", "مرحبا <strong>بك</strong>"},
 		{"code is coloured", "```go\n// x\nreturn 1\n```", `<pre data-lang="go"><code class="language-go"><span class="hl-comment">// x
 </span><span class="hl-keyword">return </span><span class="hl-number">1`},

@@ -252,6 +252,20 @@ func (levels) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
 	})
 }
 
+// directions is a transformer for scripts that are written from the right: the marks of a list, the bar of a quote
+// and the columns of a table stand on the side on which its first letter begins. The style sheet does so for the
+// lines of all other elements.
+type directions struct{}
+
+func (directions) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		switch n.Kind() {
+		case ast.KindList, ast.KindBlockquote, extast.KindTable:
+			n.SetAttributeString("dir", []byte("auto"))
+		}
+	}
+}
+
 // anchors gives the headings of a manual page their ids, and removes the page's title, which the template
 // shows.
 type anchors struct{}

@@ -15,6 +15,7 @@ func newPolicy() *bluemonday.Policy {
 		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "span")
 	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
 	p.AllowAttrs("value").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("li")
+	p.AllowAttrs("dir").Matching(regexp.MustCompile(`^auto$`)).OnElements("ul", "ol", "blockquote", "table")
 	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|center|right)$`)).OnElements("th", "td")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(language-[A-Za-z0-9+#._-]{1,40}|` + mathClass +
 		`)$`)).OnElements("code")

@@ -26,7 +26,7 @@ func shownText(t testing.TB, fragment string) (words, attributes string) {
 			text.WriteByte('\n')
 		}
 		for _, a := range n.Attr {
-			if a.Key != "rel" && a.Key != "class" {
+			if a.Key != "rel" && a.Key != "class" && a.Key != "dir" {
 				attrs.WriteString(" " + a.Val)
 			}
 		}
@@ -123,7 +123,7 @@ func TestMessage_ReadsWhatIsMeant(t *testing.T) {
 		{"[x](https://example.com \"over\")", `title="over"`},
 		{"[^1]: https://example.com/p", `href="https://example.com/p"`},
 		{"1. a\n3. b\n7. c", `<li value="7">`},
-		{"1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>"},
+		{"1. a\n2. b", "<ol dir=\"auto\">\n<li>a</li>\n<li>b</li>"},
 		{"1. a\n1. b", `<li value="1">b`},
 		{`**C:\a\.b**`, `<strong>C:\a\.b</strong>`},
 		{`so \(\alpha\) is`, `<code class="math">`},

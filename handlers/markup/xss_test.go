@@ -16,7 +16,7 @@ import (
 var allowed = strings.Fields("p br hr h3 h4 h5 h6 em strong del code pre blockquote ul ol li table thead tbody tr th td a span")
 
 // allowedAttrs are the attributes of them, by element.
-var allowedAttrs = map[string][]string{"a": {"href", "rel", "title"}, "ol": {"start"}, "li": {"value"}, "td": {"align"}, "th": {"align"}, "code": {"class"}, "pre": {"class", "data-lang"}, "span": {"class"}}
+var allowedAttrs = map[string][]string{"a": {"href", "rel", "title"}, "ol": {"start", "dir"}, "li": {"value"}, "ul": {"dir"}, "blockquote": {"dir"}, "table": {"dir"}, "td": {"align"}, "th": {"align"}, "code": {"class"}, "pre": {"class", "data-lang"}, "span": {"class"}}
 
 // allowedClass are the classes of them.
 var allowedClass = map[string]*regexp.Regexp{

@@ -190,7 +190,7 @@
 
   // ---- trying it ----
   form.addEventListener("keydown", (event) => {
-    if (event.target.id !== "try" || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.target.id !== "try" || event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
     if (matchMedia("(hover: none) and (pointer: coarse)").matches && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     form.querySelector("[data-try-button]")?.click();

@@ -97,7 +97,7 @@
   // ---- forms ----
   document.addEventListener("keydown", (event) => {
     const area = event.target;
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.defaultPrevented) return;
+    if (event.key !== "Enter" || event.shiftKey || isComposing(event) || event.defaultPrevented) return;
     if (!(area instanceof HTMLTextAreaElement) || !("enterSends" in area.dataset)) return;
     const touchOnly = matchMedia("(hover: none) and (pointer: coarse)").matches;
     if (touchOnly && !event.ctrlKey && !event.metaKey) return; // there Enter is the only way to a new line
@@ -162,7 +162,7 @@
     };
     field.addEventListener("input", (event) => {
       clearTimeout(timer);
-      if (!event.isComposing) timer = setTimeout(run, 180);
+      if (!isComposing(event)) timer = setTimeout(run, 180);
     });
     // The next page ends a search that runs: its failure is none.
     const cancel = () => {

@@ -239,7 +239,7 @@
 
   // Nothing but files is a message too.
   form.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.target !== text || event.isComposing) return;
+    if (event.key !== "Enter" || event.target !== text || isComposing(event)) return;
     const send = event.ctrlKey || event.metaKey || (!event.shiftKey && !event.defaultPrevented && text.value.trim() === "" && chat.files && chat.files.any());
     if (!send || event.defaultPrevented) return;
     event.preventDefault();

@@ -86,7 +86,7 @@
   }, true);
 
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing) return;
+    if (event.defaultPrevented || isComposing(event)) return;
     const target = event.target instanceof Element ? event.target : document.body;
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {

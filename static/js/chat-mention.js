@@ -87,10 +87,10 @@
     announce(option.querySelector("bdi").textContent + " is addressed");
   }
 
-  text.addEventListener("input", (event) => !event.isComposing && open());
+  text.addEventListener("input", (event) => !isComposing(event) && open());
   text.addEventListener("click", open);
   text.addEventListener("keydown", (event) => {
-    if (list.hidden || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (list.hidden || isComposing(event) || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
     else if (event.key === "Escape") close();

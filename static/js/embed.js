@@ -228,7 +228,7 @@
   });
 
   text.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
     const touchOnly = matchMedia("(hover: none) and (pointer: coarse)").matches;
     if (touchOnly && !event.ctrlKey && !event.metaKey) return; // there Enter is the only way to a new line
     event.preventDefault();

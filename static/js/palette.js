@@ -151,10 +151,10 @@
   input.addEventListener("input", (event) => {
     fill();
     clearTimeout(timer);
-    if (!event.isComposing) timer = setTimeout(findAgents, wait);
+    if (!isComposing(event)) timer = setTimeout(findAgents, wait);
   });
   input.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
     else if (event.key === "PageDown") mark(Math.min(at + 8, shown.length - 1));
@@ -198,7 +198,7 @@
 
   const writes = (el) => el instanceof Element && (el.isContentEditable || el.matches("input:not([type=checkbox], [type=radio], [type=button]), textarea, select"));
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing) return;
+    if (event.defaultPrevented || isComposing(event)) return;
     if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k") {
       event.preventDefault();
       if (dialog.open) dialog.close();

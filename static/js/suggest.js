@@ -98,10 +98,10 @@
     input.addEventListener("input", (event) => {
       clearTimeout(timer);
       if (running) running.abort();
-      if (!event.isComposing) timer = setTimeout(ask, wait);
+      if (!isComposing(event)) timer = setTimeout(ask, wait);
     });
     input.addEventListener("keydown", (event) => {
-      if (list.hidden || event.isComposing) return;
+      if (list.hidden || isComposing(event)) return;
       if (event.key === "ArrowDown") mark(at + 1);
       else if (event.key === "ArrowUp") mark(at < 0 ? -1 : at - 1);
       else if (event.key === "Escape") close();
