@@ -1,9 +1,7 @@
 package wordsplit
 
-import "unicode"
-
 // Base letters of the accented Latin letters from U+00C0 and from U+1E00 on, one byte a rune; a dot means the rune
-// has no single base letter. A table keeps the package free of golang.org/x/text and costs under a kilobyte.
+// has no single base letter.
 const (
 	latinFrom = 0x00C0
 	latinBase = "aaaaaa.ceeeeiiiidnooooo.ouuuuy..aaaaaa.ceeeeiiiidnooooo.ouuuuy.y" +
@@ -48,5 +46,5 @@ func Fold(r rune) (rune, rune) {
 	if r >= 0xFF01 && r <= 0xFF5E { // full-width ASCII becomes ordinary ASCII
 		return Fold(r - 0xFEE0)
 	}
-	return unicode.ToLower(r), 0
+	return foldOther(r), 0
 }

@@ -49,14 +49,15 @@ func KindOf(r rune) Kind {
 }
 
 func standsAlone(r rune) bool {
-	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai,
-		unicode.Lao, unicode.Khmer, unicode.Myanmar)
+	return r >= 0x0E00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai,
+		unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Javanese, unicode.Balinese, unicode.Tai_Tham, unicode.Tai_Viet,
+		unicode.Tai_Le, unicode.New_Tai_Lue, unicode.Bopomofo, unicode.Yi) || r == 'ー' || r == '〆')
 }
 
 // Word is a word of a text, folded (see Fold) and at most MaxBytes long.
 type Word struct {
 	Text string
-	// At is the index in bytes at which the word begins in the text.
+	// At is the index in bytes at which the word begins in the composed text, see Compose.
 	At int
 	// Joined is true if no space is between the word and the one before.
 	Joined bool
@@ -75,7 +76,7 @@ func Split(text string) iter.Seq[Word] {
 			word, joined = word[:0], true
 			return yield(w)
 		}
-		for i, r := range text {
+		for i, r := range Compose(text) {
 			kind := KindOf(r)
 			if kind == Inside {
 				continue

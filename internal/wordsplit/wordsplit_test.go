@@ -27,7 +27,7 @@ func TestSplit_DividesEveryScript(t *testing.T) {
 		"cafe\u0301 Straße":       "cafe strasse",
 		"ＦＵＬＬ m² Ⅳ":               "full m² ⅳ",
 		"Привет, мир":             "привет мир",
-		"Ελλάδα":                  "ελλάδα",
+		"Ελλάδα":                  "ελλαδα",
 		"北京abc 天":                 "北 +京 +abc 天",
 		"학교에서":                    "학 +교 +에 +서",
 		"สวัสดี":                  "ส +ว +ส +ด",

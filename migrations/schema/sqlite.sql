@@ -866,8 +866,6 @@ CREATE TABLE moved_tables (
   copied_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE VIRTUAL TABLE said_words USING fts5 (words, content='', contentless_delete=1, tokenize='ascii');
-
 CREATE TABLE grants (
   -- The person chose the id, so that it is unique for the person only.
   id              TEXT NOT NULL CHECK (length(id) = 26),
@@ -969,3 +967,5 @@ CREATE TABLE summaries (
 CREATE INDEX summaries_agent ON summaries (agent_id);
 
 CREATE INDEX summaries_caller ON summaries (caller_id);
+
+CREATE VIRTUAL TABLE said_words USING fts5 (words, content='', contentless_delete=1, tokenize='ascii');

@@ -21,10 +21,16 @@ const (
 // lists of the member's conversations and none of others, however many contain the word.
 func roomWords(room, text string) string {
 	var b strings.Builder
-	for word := range wordsplit.Split(text) {
+	add := func(word string) {
 		b.WriteByte(' ')
 		b.WriteString(room)
-		b.WriteString(word.Text)
+		b.WriteString(word)
+	}
+	for word := range wordsplit.Split(text) {
+		add(word.Text)
+		for _, form := range wordsplit.Detach(word.Text) {
+			add(form)
+		}
 	}
 	return strings.TrimPrefix(b.String(), " ")
 }
@@ -43,7 +49,7 @@ func queryWords(query string) []string {
 		case len(out) == maxQueryWords:
 			return out
 		default:
-			out, n = append(out, word.Text), 1
+			out, n = append(out, wordsplit.Base(word.Text)), 1
 		}
 	}
 	return out
@@ -52,7 +58,7 @@ func queryWords(query string) []string {
 // around returns a snippet of the text on one line: around the first place of one of the words, or else
 // the beginning.
 func around(text string, words []string) string {
-	line := strings.Join(strings.Fields(rows.ClipText(text, maxWordBytes)), " ")
+	line := wordsplit.Compose(strings.Join(strings.Fields(rows.ClipText(text, maxWordBytes)), " "))
 	runes := []rune(line)
 	at := utf8.RuneCountInString(line[:max(firstMatch(line, words), 0)])
 	from := max(min(at-leadRunes, len(runes)-snippetRunes), 0)
@@ -99,5 +105,7 @@ func beginsWith(list []wordsplit.Word, phrase []string) bool {
 			return false
 		}
 	}
-	return strings.HasPrefix(list[last].Text, phrase[last])
+	word := list[last].Text
+	return strings.HasPrefix(word, phrase[last]) ||
+		slices.ContainsFunc(wordsplit.Detach(word), func(w string) bool { return strings.HasPrefix(w, phrase[last]) })
 }

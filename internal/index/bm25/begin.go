@@ -27,7 +27,9 @@ func Terms(values []string, yield func(term string)) {
 	var t tokenizer
 	left := maxFieldWords
 	for _, v := range values {
+		from := len(t.toks)
 		left -= t.addWords(v, left)
+		t.addDetached(from)
 	}
 	for _, k := range t.toks {
 		for _, f := range wordForms(string(t.tokenText(k))) {

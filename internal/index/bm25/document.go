@@ -111,6 +111,7 @@ func (x *Index) Analyze(fields ...[]string) Doc {
 			from := len(t.toks)
 			words := t.addWords(v, left)
 			left -= words
+			t.addDetached(from)
 			d.values = append(d.values, docValue{field: f, from: from, to: len(t.toks), words: words, joined: len(t.toks)-from > words})
 		}
 	}

@@ -124,6 +124,7 @@ func (s *Segment) Add(fields ...[]string) {
 			words := s.tokens.addWords(v, left)
 			left -= words
 			size[f] += uint16(words)
+			s.tokens.addDetached(from)
 			toks := s.tokens.toks[from:]
 			for _, t := range toks {
 				if !t.joined {

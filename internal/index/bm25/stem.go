@@ -1,14 +1,23 @@
 package bm25
 
+import (
+	"unicode/utf8"
+
+	"agentsite/internal/wordsplit"
+)
+
 // stemWord reduces an English word to the form its relatives share (translate, translating, translation, translator
-// → translat) by Porter's algorithm of 1980. Words with anything but a–z, and words of up to three letters, stay as
-// they are. It may change w and returns a slice of it.
+// → translat) by Porter's algorithm of 1980. An Arabic or Hebrew word loses its article. Words with anything else, and
+// words of up to three letters, stay as they are. It may change w and returns a slice of it.
 func stemWord(w []byte) []byte {
 	if len(w) <= 3 {
 		return w
 	}
 	for _, c := range w {
 		if c < 'a' || c > 'z' {
+			if c >= utf8.RuneSelf {
+				return []byte(wordsplit.Base(string(w)))
+			}
 			return w
 		}
 	}

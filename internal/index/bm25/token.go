@@ -70,6 +70,7 @@ func classOf(r rune) class {
 
 // addWords appends at most limit words of s to toks and returns their number, which excludes joined compounds.
 func (t *tokenizer) addWords(s string, limit int) int {
+	s = wordsplit.Compose(s)
 	words := 0
 	var (
 		first    = len(t.toks) // index of the current compound's first part
@@ -154,6 +155,21 @@ func (t *tokenizer) addWords(s string, limit int) int {
 	}
 	endCompound()
 	return words
+}
+
+// addDetached adds, to the tokens from an index on, the forms of Arabic and Hebrew words without attached prefixes, so
+// that the beginning of a word finds it. They stand beside the text as compounds written together do.
+func (t *tokenizer) addDetached(from int) {
+	for _, k := range t.toks[from:] {
+		if k.joined || t.buf[k.from] < utf8.RuneSelf {
+			continue
+		}
+		for _, w := range wordsplit.Detach(string(t.tokenText(k))) {
+			at := len(t.buf)
+			t.buf = append(t.buf, w...)
+			t.toks = append(t.toks, token{from: uint32(at), to: uint32(len(t.buf)), joined: true})
+		}
+	}
 }
 
 // plain marks bytes with 1 if they can be in a plain word (see plainWord), and with 2 if they end one. A

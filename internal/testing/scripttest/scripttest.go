@@ -1,0 +1,34 @@
+// Package scripttest has sentences in many scripts with searches that must find them, for the tests of both searches.
+package scripttest
+
+// Sentence is a text with searches that find it: words, their beginnings, and other forms of their characters.
+type Sentence struct {
+	Script, Text string
+	Finds        []string
+}
+
+// Sentences returns one sentence for each script; no search of one finds another.
+func Sentences() []Sentence {
+	return []Sentence{
+		{"Latin", "The ferry crosses the café terrace", []string{"ferry", "ferr", "terra", "cafe", "cafe\u0301", "ＦＥＲＲＹ"}},
+		{"Vietnamese", "Chúng tôi nghiên cứu ngôn ngữ", []string{"nghiên", "nghien", "nghie", "nghie\u0302n"}},
+		{"Greek", "Η Ελλάδα είναι όμορφη χώρα ο λόγος", []string{"Ελλάδα", "ελλα", "ομορφη", "λόγοσ"}},
+		{"Cyrillic", "Украшенная ёлка стоит дома", []string{"ёлка", "елка", "укра", "украшен"}},
+		{"Chinese", "明天去北京吃烤鸭", []string{"北京", "北", "烤鸭", "京吃"}},
+		{"Japanese", "新しいテストデータを確認してガイドを読む", []string{"テスト", "ﾃｽﾄ", "ﾃｽﾄﾃﾞｰﾀ", "データ", "ガイド", "ｶﾞｲﾄﾞ", "カ\u3099イト\u3099", "確認", "テス"}},
+		{"Japanese in half-width", "ﾊﾞｯｸｱｯﾌﾟの手順", []string{"バックアップ", "ﾊﾞｯｸ", "バック", "手順"}},
+		{"Korean", "한국어를 배웁니다", []string{"한국어", "한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8\u110b\u1165", "배웁"}},
+		{"Thai", "สวัสดีครับ ยินดีต้อนรับ", []string{"สวัสดี", "สวัส", "ยินดี", "ต้อนรับ"}},
+		{"Lao", "ພາສາລາວແມ່ນງ່າຍ", []string{"ພາສາ", "ລາວ", "ງ່າຍ", "ພາສ"}},
+		{"Khmer", "ភាសាខ្មែរស្អាត", []string{"ភាសា", "ខ្មែរ", "ភាស"}},
+		{"Burmese", "မြန်မာစာကိုလေ့လာသည်", []string{"မြန်မာ", "မြန်", "လေ့လာ"}},
+		{"Tibetan", "བོད་ཡིག་སློབ་སྦྱོང་", []string{"བོད", "བོད་ཡིག", "སློབ", "སྦྱོང"}},
+		{"Javanese", "ꦧꦱꦗꦮ", []string{"ꦧꦱ", "ꦗꦮ"}},
+		{"Arabic", "قرأت والكتاب مفيد للطالب وبالمدرسة أيضا", []string{"كتاب", "الكتاب", "والكتاب", "كتا", "الكتا", "طالب", "مدرسة", "مدرسه", "المدر", "ﻛﺘﺎﺏ", "ايضا", "كـتـاب"}},
+		{"Persian", "او یک خودکار دارد", []string{"خودكار", "خودک"}},
+		{"Hebrew", "ראיתי את הספרים ושבמכתבים החדשים", []string{"ספרים", "הספרים", "ספר", "מכתבים", "מכתב", "חדשים", "סְפָרִים"}},
+		{"Devanagari", "मुझे हिन्दी आती है १२३४", []string{"हिन्दी", "हिन्द", "1234", "१२३"}},
+		{"Tamil", "தமிழ் மொழி இனிமையானது", []string{"தமிழ்", "இனிமை"}},
+		{"Amharic", "የኢትዮጵያ ቋንቋዎች", []string{"የኢትዮጵያ", "የኢትዮ"}},
+	}
+}
