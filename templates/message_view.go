@@ -23,9 +23,11 @@ type MessageView struct {
 	Mine    bool // the reader wrote it; on the live stream the script decides this
 	Time    Time
 	Body    SafeHTML
-	Data    []DataPart
-	Files   []FilePart
-	Edited  bool
+	// Thoughts are those of the model that wrote the message, shown folded.
+	Thoughts SafeHTML
+	Data     []DataPart
+	Files    []FilePart
+	Edited   bool
 	// Gone is the handle of the member that deleted the message, such as "ada"; "" if it was not
 	// deleted. A deleted message has no content.
 	Gone string

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	"agentsite/internal/egress"
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/openai"
 )
 
@@ -190,25 +193,29 @@ func finishOf(reason string) string {
 	return reason
 }
 
-// toOpenAI converts an answer in one piece. An answer of another form has no choices.
-func (a anthropicAnswer) toOpenAI() openai.ChatResponse {
-	out := openai.ChatResponse{Model: a.Model}
+// toChunk converts an answer in one piece. An answer of another form has no choices.
+func (a anthropicAnswer) toChunk(failed *openai.Error) openai.Chunk {
+	if failed != nil {
+		return openai.Chunk{Error: failed}
+	}
+	out := openai.Chunk{Model: a.Model}
 	if a.Type != "message" {
 		return out
 	}
-	choice := openai.Choice{FinishReason: finishOf(a.StopReason)}
+	finish := finishOf(a.StopReason)
+	choice := openai.ChunkChoice{FinishReason: &finish, Whole: true}
 	for _, b := range a.Content {
 		switch b.Type {
 		case "text":
-			choice.Message.Content += openai.Content(b.Text)
+			choice.Delta.Content += openai.Content(b.Text)
 		case "thinking":
-			choice.Message.Reasoning += openai.Content(b.Thinking)
+			choice.Delta.Reasoning += openai.Content(b.Thinking)
 		case "tool_use":
-			choice.Message.ToolCalls = append(choice.Message.ToolCalls, openai.ToolCall{ID: b.ID,
+			choice.Delta.ToolCalls = append(choice.Delta.ToolCalls, openai.ToolCall{ID: b.ID,
 				Function: openai.FunctionCall{Name: b.Name, Arguments: openai.Arguments(b.Input)}})
 		}
 	}
-	out.Choices = []openai.Choice{choice}
+	out.Choices = []openai.ChunkChoice{choice}
 	if a.Usage != nil {
 		u := a.Usage.toOpenAI()
 		out.Usage = &u
@@ -216,11 +223,52 @@ func (a anthropicAnswer) toOpenAI() openai.ChatResponse {
 	return out
 }
 
-// anthropicEvents reads a stream of the Messages API as chunks of OpenAI's.
-type anthropicEvents struct {
-	events *egress.EventReader
+// anthropicReader reads an answer of the Messages API, streamed or in one piece, as chunks of OpenAI's.
+type anthropicReader struct {
+	in     *bufio.Reader
+	head   bytes.Buffer
+	events *egress.EventReader // nil before the first bytes and for an answer in one piece
 	usage  anthropicUsage
+	seen   bool
 	ended  bool
+}
+
+func newAnthropicReader(in io.Reader) *anthropicReader {
+	return &anthropicReader{in: bufio.NewReader(in)}
+}
+
+// Head implements chunkReader: the answer in one piece, which is kept for the message about another form.
+func (r *anthropicReader) Head() []byte { return r.head.Bytes() }
+
+// open decides the form of the answer, and reads one in one piece.
+func (r *anthropicReader) open() (openai.Chunk, error) {
+	whole, err := openai.SkipToJSON(r.in)
+	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return openai.Chunk{}, openai.ErrNoChat
+	}
+	if err != nil {
+		return openai.Chunk{}, err
+	}
+	if b, _ := r.in.Peek(1); !whole && string(b) != "<" {
+		r.events = egress.NewEventReader(r.in)
+		return openai.Chunk{}, nil
+	}
+	n, err := io.Copy(&r.head, io.LimitReader(r.in, openai.MaxWhole+1))
+	if err == nil && n > openai.MaxWhole {
+		err = openai.ErrWhole
+	}
+	if err != nil {
+		return openai.Chunk{}, err
+	}
+	r.ended = true
+	var a struct {
+		anthropicAnswer
+		Error *openai.Error `json:"error"`
+	}
+	if lenientjson.Decode(r.head.Bytes(), &a) != nil {
+		return openai.Chunk{}, openai.ErrNoChat
+	}
+	return a.toChunk(a.Error), nil
 }
 
 type anthropicEvent struct {
@@ -240,9 +288,15 @@ type anthropicEvent struct {
 }
 
 // Next returns the next chunk. io.EOF follows message_stop; io.ErrUnexpectedEOF means that the stream ended without it.
-func (r *anthropicEvents) Next() (openai.Chunk, error) {
+func (r *anthropicReader) Next() (openai.Chunk, error) {
 	for !r.ended {
+		if r.events == nil {
+			return r.open()
+		}
 		data, err := r.events.Next()
+		if errors.Is(err, io.EOF) && !r.seen {
+			return openai.Chunk{}, openai.ErrNoChat
+		}
 		if errors.Is(err, io.EOF) {
 			return openai.Chunk{}, io.ErrUnexpectedEOF
 		}
@@ -253,7 +307,8 @@ func (r *anthropicEvents) Next() (openai.Chunk, error) {
 			continue
 		}
 		var e anthropicEvent
-		if err := json.Unmarshal(data, &e); err != nil {
+		r.seen = true
+		if err := lenientjson.Decode(data, &e); err != nil {
 			return openai.Chunk{}, fmt.Errorf("%w: %w", openai.ErrGarbage, err)
 		}
 		if e.Type == "message_stop" {
@@ -266,7 +321,7 @@ func (r *anthropicEvents) Next() (openai.Chunk, error) {
 }
 
 // toChunk converts an event. Events of unknown types, and pings, become an empty chunk.
-func (r *anthropicEvents) toChunk(e anthropicEvent) openai.Chunk {
+func (r *anthropicReader) toChunk(e anthropicEvent) openai.Chunk {
 	if e.Error != nil {
 		return openai.Chunk{Error: e.Error}
 	}
@@ -312,7 +367,7 @@ func (r *anthropicEvents) toChunk(e anthropicEvent) openai.Chunk {
 }
 
 // addUsage takes the counts of an event. They are totals, and a later event may leave some out.
-func (r *anthropicEvents) addUsage(u *anthropicUsage) {
+func (r *anthropicReader) addUsage(u *anthropicUsage) {
 	if u == nil {
 		return
 	}

@@ -73,7 +73,7 @@ func TestChat_ReadsAnthropicsAnswers(t *testing.T) {
 			`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"}"}}`,
 			`{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_2","name":"list","input":{}}}`,
 			`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":15}}`, ended),
-			tools, Reply{Text: "I look.", Finish: openai.FinishTools, Model: "claude-x", Usage: whole, Reasoning: "hmm",
+			tools, Reply{Text: "I look.", Finish: openai.FinishTools, Model: "claude-x", Usage: whole, Reasoning: "hmm", Thoughts: "hmm",
 				Calls: []openai.ToolCall{{ID: "toolu_1", Type: "function", Function: openai.FunctionCall{Name: "read", Arguments: `{"path": "a"}`}},
 					{ID: "toolu_2", Type: "function", Function: openai.FunctionCall{Name: "list"}}}}},
 		"one piece": {"application/json", `{"type":"message","model":"claude-x","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"},{"type":"tool_use","id":"toolu_1","name":"read","input":{"path":"a"}}],"stop_reason":"max_tokens","usage":{"input_tokens":22,"output_tokens":15}}`,

@@ -39,6 +39,10 @@ type Reply struct {
 	// Reasoning is the model's thinking before its tool calls, cut. It is sent back with the calls and
 	// is no part of the answer.
 	Reasoning string
+	// Thoughts is all thinking of the model that the server sent, cut, for readers. It is no part of the
+	// answer and not sent back. Text may be shorter than the pieces that were passed on, if the model
+	// marked only the end of its thoughts.
+	Thoughts string
 }
 
 // Chat asks for one completion and passes each piece of text to onDelta as it arrives. It streams if
@@ -161,11 +165,15 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 	default:
 		return Reply{}, noRetry, c.refusalFault(resp, req.Model, len(req.Tools) > 0)
 	}
+	received := &counted{resp.Body, maxBody}
+	chunks := chunkReader(openai.NewReader(received))
+	if c.provider == models.Anthropic {
+		chunks = newAnthropicReader(received)
+	}
 	var reply Reply
-	if mediaType(resp) == "text/event-stream" {
-		reply, err = readStream(c.readChunks(&counted{resp.Body, maxBody, errBody}), len(req.Tools) > 0, onDelta)
-	} else {
-		reply, err = c.readWhole(&counted{resp.Body, maxWhole, errWhole}, resp, len(req.Tools) > 0, onDelta)
+	reply, err = readChunks(chunks, len(req.Tools) > 0, onDelta)
+	if errors.Is(err, openai.ErrNoChat) {
+		err = c.notModelFault(chunks.Head(), resp)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fault.Wrap(fault.Unavailable, context.Cause(ctx), "The question was stopped.")
@@ -199,68 +207,107 @@ func (a *answer) addText(s string, onDelta func(string)) error {
 	return err
 }
 
-// chunkReader reads the chunks of a streamed answer, as openai.Reader does.
+// chunkReader reads the chunks of an answer, as openai.Reader does.
 type chunkReader interface {
 	Next() (openai.Chunk, error)
+	Head() []byte
 }
 
-func (c *Client) readChunks(in io.Reader) chunkReader {
-	if c.provider == models.Anthropic {
-		return &anthropicEvents{events: egress.NewEventReader(in)}
-	}
-	return openai.NewReader(in)
+// collector makes a Reply of chunks.
+type collector struct {
+	answer
+	reply     Reply
+	asked     calls
+	joiner    openai.Joiner
+	thinking  openai.Joiner
+	splitter  thoughtSplitter
+	thoughts  strings.Builder
+	tools     bool // the request offered tools
+	delivered bool // a choice arrived
+	onDelta   func(string)
 }
 
-func readStream(chunks chunkReader, tools bool, onDelta func(string)) (Reply, error) {
-	var a answer
-	var reply Reply
-	var asked calls
+// readChunks reads an answer to its end. Errors of the server are faults, as is the end of a stream in the
+// middle; other errors wrap openai.ErrNoChat.
+func readChunks(chunks chunkReader, tools bool, onDelta func(string)) (Reply, error) {
+	c := &collector{tools: tools, onDelta: onDelta}
 	var err error
 	for err == nil {
 		var ch openai.Chunk
 		if ch, err = chunks.Next(); err != nil {
 			break
 		}
-		if ch.Error != nil {
-			err = fault.Wrap(fault.Unavailable, ErrInterrupted,
-				"The answer was interrupted: the model's server said %q.", cleanLine(ch.Error.Message))
-			break
+		err = c.addChunk(ch)
+	}
+	ended := errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
+	if ended && !c.delivered {
+		err, ended = openai.ErrNoChat, false
+	}
+	if errors.Is(err, openai.ErrNoChat) {
+		return Reply{}, err
+	}
+	c.finishText()
+	// A server may close the stream after a finish reason, without [DONE]: the reply is whole.
+	if ended || errors.Is(err, io.ErrUnexpectedEOF) && c.reply.Finish != "" {
+		c.reply.Calls, c.reply.Reasoning = c.asked.finishCalls()
+		return c.reply, nil
+	}
+	return c.reply, interruptedFault(err)
+}
+
+func (c *collector) addChunk(ch openai.Chunk) error {
+	if ch.Error != nil {
+		return fault.Wrap(fault.Unavailable, errors.Join(ErrInterrupted, errors.New(ch.Error.Message)),
+			"The answer was interrupted: the model's server said %q.", cleanLine(ch.Error.Message))
+	}
+	if ch.Usage != nil {
+		c.reply.Usage = *ch.Usage
+	}
+	if ch.Model != "" && c.reply.Model == "" {
+		c.reply.Model = cutBytes(ch.Model, maxName)
+	}
+	for _, choice := range ch.Choices {
+		c.delivered = true
+		if choice.Index != 0 {
+			continue
 		}
-		if ch.Usage != nil {
-			reply.Usage = *ch.Usage
+		thought := c.thinking.Add(string(choice.Delta.Reasoning))
+		c.asked.addThought(thought)
+		addThoughts(&c.thoughts, thought)
+		if err := c.addAnswer(c.joiner.Add(string(choice.Delta.Content))); err != nil {
+			return err
 		}
-		if ch.Model != "" && reply.Model == "" {
-			reply.Model = cutBytes(ch.Model, maxName)
+		for i := 0; c.tools && i < len(choice.Delta.ToolCalls); i++ {
+			if err := c.asked.addPiece(choice.Delta.ToolCalls[i], choice.Whole); err != nil {
+				return err
+			}
 		}
-		for _, choice := range ch.Choices {
-			if choice.Index != 0 {
-				continue
-			}
-			if err = a.addText(string(choice.Delta.Content), onDelta); err != nil {
-				break
-			}
-			asked.addThought(string(choice.Delta.Reasoning))
-			for i := 0; tools && err == nil && i < len(choice.Delta.ToolCalls); i++ {
-				err = asked.addPiece(choice.Delta.ToolCalls[i], false)
-			}
-			if err != nil {
-				break
-			}
-			if choice.FinishReason != nil && *choice.FinishReason != "" {
-				reply.Finish = cutBytes(*choice.FinishReason, 40)
-			}
+		if choice.FinishReason != nil {
+			c.reply.Finish = cutBytes(*choice.FinishReason, 40)
 		}
 	}
-	reply.Text = a.text.String()
-	switch {
-	case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-		reply.Calls, reply.Reasoning = asked.finishCalls()
-		return reply, nil
-	case errors.Is(err, io.ErrUnexpectedEOF) && reply.Finish != "":
-		reply.Calls, reply.Reasoning = asked.finishCalls()
-		return reply, nil // The server closed the stream after a finish reason, without [DONE]: the reply is whole.
+	return nil
+}
+
+// addAnswer adds text of the model, which may hold thoughts.
+func (c *collector) addAnswer(text string) error {
+	answer, thought, all := c.splitter.add(text)
+	if all {
+		addThoughts(&c.thoughts, c.text.String())
+		c.text.Reset()
 	}
-	return reply, interruptedFault(err)
+	addThoughts(&c.thoughts, thought)
+	return c.addText(answer, c.onDelta)
+}
+
+// finishText adds the text that was held back. It is not checked against the bound, because it is short.
+func (c *collector) finishText() {
+	_ = c.addAnswer(c.joiner.Flush())
+	answer, thought := c.splitter.flush()
+	_ = c.addText(answer, c.onDelta)
+	addThoughts(&c.thoughts, thought)
+	c.reply.Text = c.text.String()
+	c.reply.Thoughts = strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(c.thoughts.String(), "\x00", ""), ""))
 }
 
 // interruptedFault returns an Unavailable fault that wraps ErrInterrupted and gives the reason why a
@@ -275,76 +322,26 @@ func interruptedFault(err error) error {
 		why = "the model's server sent something that cannot be read"
 	case errors.Is(err, errBody):
 		why = "the model's server sent more than 8 MiB"
-	case errors.Is(err, errWhole):
+	case errors.Is(err, openai.ErrWhole):
 		why = "the model's server sent more than 2 MiB in one piece"
 	}
 	return fault.Wrap(fault.Unavailable, errors.Join(ErrInterrupted, err), "The answer was interrupted: %s.", why)
 }
 
-// readWhole reads an answer that is in one piece although a stream was requested.
-func (c *Client) readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(string)) (Reply, error) {
-	b, err := io.ReadAll(in)
-	if err != nil {
-		return Reply{}, interruptedFault(err)
-	}
-	var w struct {
-		openai.ChatResponse
-		Error *openai.Error `json:"error"`
-	}
-	if c.provider == models.Anthropic {
-		var a struct {
-			anthropicAnswer
-			Error *openai.Error `json:"error"`
-		}
-		err = json.Unmarshal(b, &a)
-		w.ChatResponse, w.Error = a.toOpenAI(), a.Error
-	} else {
-		err = json.Unmarshal(b, &w)
-	}
-	if err != nil || len(w.Choices) == 0 && w.Error == nil {
-		return Reply{}, c.notModelFault(b, resp)
-	}
-	if w.Error != nil {
-		return Reply{}, fault.New(fault.Unavailable, "The model's server said %q.", cleanLine(w.Error.Message))
-	}
-	var a answer
-	err = a.addText(string(w.Choices[0].Message.Content), onDelta)
-	reply := Reply{Text: a.text.String(), Finish: cutBytes(w.Choices[0].FinishReason, 40),
-		Model: cutBytes(w.Model, maxName)}
-	if w.Usage != nil {
-		reply.Usage = *w.Usage
-	}
-	var asked calls
-	for _, call := range w.Choices[0].Message.ToolCalls {
-		if tools && err == nil {
-			err = asked.addPiece(call, true)
-		}
-	}
-	asked.addThought(string(w.Choices[0].Message.Reasoning))
-	if err == nil {
-		reply.Calls, reply.Reasoning = asked.finishCalls()
-	}
-	return reply, err
-}
-
-// Errors of answers beyond maxBody and maxWhole.
-var (
-	errBody  = errors.New("body too large")
-	errWhole = errors.New("body in one piece too large")
-)
+// errBody is the error of answers beyond maxBody.
+var errBody = errors.New("body too large")
 
 // counted bounds the bytes read of one answer, including keep-alive lines, so that a server cannot send
 // for ever.
 type counted struct {
 	r    io.Reader
 	left int64
-	err  error
 }
 
-// Read implements io.Reader. It returns err once the bound is used up.
+// Read implements io.Reader. It returns errBody once the bound is used up.
 func (c *counted) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, c.err
+		return 0, errBody
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)

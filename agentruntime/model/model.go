@@ -6,6 +6,8 @@
 package model
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,16 +19,15 @@ import (
 
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/models"
 )
 
 // Bounds of one answer, because the server is untrusted.
 const (
 	// MaxText is the maximum size of one answer's text in bytes.
-	MaxText = 256 << 10
-	maxBody = 8 << 20 // of a stream, which is not kept, or a list of models
-	// maxWhole bounds an answer in one piece, which is held in memory. MaxText takes at most 1.5 MiB in JSON.
-	maxWhole  = 2 << 20
+	MaxText   = 256 << 10
+	maxBody   = 8 << 20 // of a stream, which is not kept, or a list of models
 	maxModels = 1000
 	maxName   = 256 // bytes of a model's id
 )
@@ -86,15 +87,20 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, unavailableFault(err)
 	}
-	// The list is in "data"; some servers call it "models".
-	var list struct {
-		Data   *[]struct{ ID string } `json:"data"`
-		Models *[]struct {
-			ID   string
-			Name string
-		} `json:"models"`
+	// The list is in "data"; some servers call it "models" or send it alone.
+	b = bytes.TrimSpace(lenientjson.TrimMark(b))
+	var where struct {
+		Data   json.RawMessage `json:"data"`
+		Models json.RawMessage `json:"models"`
 	}
-	if err := json.Unmarshal(b, &list); err != nil || list.Data == nil && list.Models == nil {
+	raw, empty := b, false
+	if lenientjson.Decode(b, &where) == nil && where.Data != nil {
+		raw, empty = where.Data, true
+	} else if where.Models != nil {
+		raw, empty = where.Models, true
+	}
+	var list []listedModel
+	if len(raw) == 0 || raw[0] != '[' || lenientjson.Decode(raw, &list) != nil || len(list) == 0 && !empty {
 		return nil, c.notModelFault(b, resp)
 	}
 	ids := []string{}
@@ -103,20 +109,21 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 			ids = append(ids, id)
 		}
 	}
-	if list.Data != nil {
-		for _, m := range *list.Data {
-			add(m.ID)
-		}
-		return ids, nil
-	}
-	for _, m := range *list.Models {
-		if m.ID == "" {
-			m.ID = m.Name
-		}
-		add(m.ID)
+	for _, m := range list {
+		add(cmp.Or(m.ID, m.Name, m.Model))
 	}
 	return ids, nil
 }
+
+// listedModel is one model of a list: an object, or its id alone.
+type listedModel struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Model string `json:"model"`
+}
+
+// SetText implements lenientjson.TextSetter.
+func (m *listedModel) SetText(s string) { m.ID = s }
 
 // sendRequest sends one request with the key. The caller closes the body of the response. Errors of the
 // connection are Unavailable faults.

@@ -61,7 +61,7 @@ func TestChat_ReadsEveryFormOfAnswer(t *testing.T) {
 			`data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}` + "\n\ndata: [DONE]\n\n",
 			Reply{Text: "Hello", Finish: "stop", Model: "m-1", Usage: openai.Usage{PromptTokens: 1, CompletionTokens: 2, TotalTokens: 3}}},
 		"reasoning is not the answer": {sse, `data: {"choices":[{"delta":{"reasoning_content":"hmm","content":null}}]}` + "\n\n" +
-			`data: {"choices":[{"delta":{"content":"42"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n", Reply{Text: "42", Finish: "stop"}},
+			`data: {"choices":[{"delta":{"content":"42"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n", Reply{Text: "42", Finish: "stop", Thoughts: "hmm"}},
 		"parts":    {sse, `data: {"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"image_url"},"b"]}}]}` + "\n\ndata: [DONE]\n\n", Reply{Text: "ab"}},
 		"no done":  {sse, `data: {"choices":[{"delta":{"content":"x"},"finish_reason":"length"}]}` + "\n\n", Reply{Text: "x", Finish: "length"}},
 		"whole":    {"application/json", `{"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],"usage":{"total_tokens":9}}`, Reply{Text: "Hello", Finish: "stop", Model: "m", Usage: openai.Usage{TotalTokens: 9}}},
@@ -90,7 +90,7 @@ func TestChat_SaysWhatWentWrong(t *testing.T) {
 		"model":     {404, "application/json", `{"error":{"message":"The model m does not exist"}}`, fault.NotFound, `The model "m" is unknown to the endpoint.`, nil},
 		"no api":    {404, "text/html", "<html>", fault.NotFound, "There is no OpenAI-compatible API at that address (HTTP 404).", ErrProtocol},
 		"refused":   {400, "application/json", `{"error":{"message":"context too\u202e long"}}`, fault.Invalid, "The endpoint refused the question: context too long", nil},
-		"broken":    {500, "text/plain", "oops", fault.Unavailable, "The model's server failed (HTTP 500).", nil},
+		"broken":    {500, "text/plain", "oops", fault.Unavailable, "The model's server failed (HTTP 500): oops", nil},
 		"redirect":  {302, "text/plain", "", fault.Unavailable, "The endpoint redirects elsewhere (HTTP 302); use its final address.", ErrProtocol},
 		"page":      {200, "text/html", "<html>", fault.Unavailable, "The endpoint does not speak the OpenAI API: it answered with a web page.", ErrProtocol},
 		"json":      {200, "application/json", `{"ok":true}`, fault.Unavailable, "The endpoint does not speak the OpenAI API: it answered with other JSON.", ErrProtocol},

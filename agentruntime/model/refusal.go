@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -32,7 +33,7 @@ func (c *Client) refusalFault(resp *http.Response, model string, tools bool) err
 		// owner.
 		b = bytes.ReplaceAll(b, []byte(c.key), []byte("[key]"))
 	}
-	said := errorMessage(b)
+	said := cleanLine(openai.Reason(b))
 	cause := errors.New(resp.Status + ": " + said)
 	switch code := resp.StatusCode; {
 	case tools && refusedTools(code, said):
@@ -92,26 +93,6 @@ func RefusedLength(err error) bool {
 	return slices.ContainsFunc(lengthWords, func(w string) bool { return strings.Contains(said, w) })
 }
 
-// errorMessage returns the sentence in an error's body, in the JSON formats of known servers; "" if the
-// body has another format.
-func errorMessage(b []byte) string {
-	var w struct {
-		openai.ErrorBody
-		Message string `json:"message"`
-		Detail  any    `json:"detail"`
-	}
-	if json.Unmarshal(b, &w) != nil {
-		return ""
-	}
-	detail, _ := w.Detail.(string)
-	for _, s := range []string{w.Error.Message, w.Message, detail} {
-		if s = cleanLine(s); s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // providerName names the provider for users.
 func (c *Client) providerName() string {
 	if c.provider == models.Anthropic {
@@ -130,6 +111,9 @@ func (c *Client) notModelFault(b []byte, resp *http.Response) error {
 		what = "nothing"
 	case trimmed[0] == '<' || mediaType(resp) == "text/html":
 		what = "a web page"
+		if title := cleanLine(openai.PageTitle(trimmed)); title != "" {
+			what += fmt.Sprintf(" with the title %q", title)
+		}
 	case json.Valid(trimmed):
 		what = "other JSON"
 	}

@@ -125,7 +125,7 @@ func (c *calls) finishCalls() ([]openai.ToolCall, string) {
 			call.Function.Name = "unnamed"
 		}
 		call.Index, call.Type = nil, "function"
-		call.Function.Arguments = openai.Arguments(strings.ToValidUTF8(p.args.String(), "\uFFFD"))
+		call.Function.Arguments = openai.Arguments(openai.JoinHalves(p.args.String()))
 		out[i] = call
 	}
 	return out, strings.ToValidUTF8(c.thought.String(), "")

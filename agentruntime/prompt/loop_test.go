@@ -206,7 +206,7 @@ func TestRun_EndsModelsThatNeverFinish(t *testing.T) {
 			return turn
 		}, "longer than 256 KiB", 2},
 		"not json": {func(int, openai.ChatRequest) agenttest.Turn {
-			return agenttest.Turn{Raw: `data: {"choices":[{"delta":{"tool_calls":7}}]}` + "\n\n"}
+			return agenttest.Turn{Raw: `data: {"choices":[{"delta":{"tool_calls":7]}` + "\n\n"}
 		}, "cannot be read", 0},
 	} {
 		box := files()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"agentsite/agentruntime/model"
 	"agentsite/agentruntime/speech"
@@ -65,12 +66,14 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 	}
 	r.traceMessage(true, r.traceHead(), string(body))
 	r.gap = r.st.Said != ""
+	before := r.st.Said
 	reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	if len(r.pictures) > 0 && reply.Text == "" && ctx.Err() == nil && model.RefusedPictures(err) {
 		// The model reads only text, so send the pictures' names in the text without the pictures.
 		r.pictures, req.Messages[last].Pictures = nil, nil
 		reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	}
+	r.hideThoughts(reply, before)
 	settle(reply.Used(ctx, err, in))
 	if ctx.Err() != nil {
 		return reply, nil, context.Cause(ctx)
@@ -92,6 +95,19 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 		r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 	}
 	return reply, nil, nil
+}
+
+// hideThoughts keeps the thoughts of a reply, and shows its text anew if a part of what was shown after
+// before turned out to be thoughts.
+func (r *run) hideThoughts(reply model.Reply, before string) {
+	r.st.addThoughts(reply.Thoughts)
+	shown := strings.TrimPrefix(r.st.Said, before)
+	if r.over || strings.TrimLeft(shown, "\n") == strings.TrimLeft(reply.Text, "\n") {
+		return
+	}
+	r.st.Said, r.gap = before, before != ""
+	r.out.Replace(before)
+	r.showText(reply.Text)
 }
 
 // reserve sets the tokens of a question and its longest answer aside in the portal's budget and in the ceilings of the

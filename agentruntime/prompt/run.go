@@ -148,7 +148,7 @@ func (r *run) takeAnswer(st *state) {
 	text := speech.FrameWithMark(st.Mark).RemoveMark(task.PlainText(r.call.Parts))
 	self := []string{strings.ToLower(r.call.Agent.Name), strings.ToLower(r.call.Agent.Handle)}
 	w := st.Waiting
-	st.Message, st.Said, st.Waiting = r.call.MessageID, "", nil
+	st.Message, st.Said, st.Thoughts, st.Waiting = r.call.MessageID, "", "", nil
 	answer := answerOf(text, self...)
 	if !mayConsent(r.call.Caller) || r.call.AskedBy().Kind == "agent" || answer > Once && !w.Keeps ||
 		answer == Always && !w.KeepsAll {
@@ -402,10 +402,8 @@ func (r *run) endWithReply(reply model.Reply) {
 	switch {
 	case reply.Finish == openai.FinishFilter:
 		r.failTask("The model's provider withheld the answer or the rest of it (content filter).")
-	case len(parts) == 0 && reply.Finish == openai.FinishLength:
-		r.failTask("The model came to its length limit before it said anything.")
 	case len(parts) == 0:
-		r.failTask("The model answered with nothing.")
+		r.failTask("%s", reply.EmptyReason())
 	case r.cfg.Output != nil:
 		r.endWithOutput(reply)
 	case reply.Finish == openai.FinishLength:
@@ -442,7 +440,7 @@ func (r *run) shownParts() []task.Part {
 	if r.st.Said == "" {
 		return nil
 	}
-	return []task.Part{task.TextPart(r.st.Said)}
+	return []task.Part{task.TextPart(r.st.Said).WithThoughts(r.st.Thoughts)}
 }
 
 // failure returns the result of a task that failed, with the text shown so far.

@@ -24,6 +24,8 @@ type state struct {
 	Mark string `json:"mark,omitempty"`
 	// Said is the text shown since Message.
 	Said string `json:"said,omitempty"`
+	// Thoughts are the thoughts of the model since Message, for readers; they are not sent to the model.
+	Thoughts string `json:"thoughts,omitempty"`
 	// Making is the id of a call with effects that was started.
 	Making string `json:"making,omitempty"`
 	// Repeating is the id of a call of a repeatable tool that was started. After an interruption it is made again.
@@ -48,6 +50,14 @@ type waiting struct {
 	// Keeps and KeepsAll are those of the Permission.
 	Keeps    bool `json:"keeps,omitempty"`
 	KeepsAll bool `json:"keeps_all,omitempty"`
+}
+
+// addThoughts appends the thoughts of one answer of the model.
+func (s *state) addThoughts(text string) {
+	if text != "" && s.Thoughts != "" {
+		text = "\n\n" + text
+	}
+	s.Thoughts += text[:min(len(text), max(0, task.MaxThoughts-len(s.Thoughts)))]
 }
 
 func (s *state) saveState(ctx context.Context, out task.Sink) error {

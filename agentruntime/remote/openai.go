@@ -67,23 +67,28 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, err
 	}
 	defer release()
-	reply, err := client.Chat(ctx, req, out.Text)
+	shown := ""
+	show := func(s string) { shown += s; out.Text(s) }
+	reply, err := client.Chat(ctx, req, show)
 	if last >= 0 && len(pictures) > 0 && reply.Text == "" && model.RefusedPictures(err) {
 		// The model reads only text, so send the pictures' names in the text without the pictures.
 		req.Messages[last].Pictures = nil
-		reply, err = client.Chat(ctx, req, out.Text)
+		reply, err = client.Chat(ctx, req, show)
 	}
 	if reply.Text == "" && model.RefusedLength(err) && ctx.Err() == nil {
 		req.Messages = model.Shorten(req.Messages)
-		reply, err = client.Chat(ctx, req, out.Text)
+		reply, err = client.Chat(ctx, req, show)
 	}
 	model.Count(ctx, d.cfg.Meter, call, terms, reply.Used(ctx, err, in))
 	if ctx.Err() != nil {
 		return task.Result{}, context.Cause(ctx)
 	}
+	if reply.Text != shown {
+		out.Replace(reply.Text) // A part of it turned out to be thoughts.
+	}
 	var parts []task.Part
 	if reply.Text != "" {
-		parts = []task.Part{task.TextPart(reply.Text)}
+		parts = []task.Part{task.TextPart(reply.Text).WithThoughts(reply.Thoughts)}
 	}
 	if r, busy := model.BusyResult(err); busy && len(parts) == 0 {
 		return r, nil
@@ -95,7 +100,7 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	case reply.Finish == openai.FinishFilter:
 		return failedResult(parts, "The model's provider withheld the answer or the rest of it (content filter)."), nil
 	case len(parts) == 0:
-		return failedResult(nil, "The model answered with nothing."), nil
+		return failedResult(nil, reply.EmptyReason()), nil
 	case reply.Finish == openai.FinishLength:
 		return task.Result{State: task.Completed, Parts: parts, Reason: "The answer ends at the model's length limit."},
 			nil

@@ -170,7 +170,7 @@ func writePart10(p task.Part) object {
 	if p.Filename != "" {
 		o["filename"] = p.Filename
 	}
-	return withMeta(o, p.Metadata)
+	return withMeta(o, p.SharedMetadata())
 }
 
 // ParseTime parses a time of a request (RFC 3339 with optional fractions); false if it is malformed.

@@ -88,7 +88,7 @@ func writePartRPC03(p task.Part) object {
 	default:
 		o["kind"], o["text"] = "text", p.Text
 	}
-	return withMeta(o, p.Metadata)
+	return withMeta(o, p.SharedMetadata())
 }
 
 func writePartREST03(p task.Part) object {
@@ -108,7 +108,7 @@ func writePartREST03(p task.Part) object {
 	default:
 		o["text"] = p.Text
 	}
-	return withMeta(o, p.Metadata)
+	return withMeta(o, p.SharedMetadata())
 }
 
 // dropEmpty removes the members of o that are empty strings and returns o.

@@ -40,6 +40,23 @@ func TestEventReader_ReadsTheFormat(t *testing.T) {
 	}
 }
 
+func TestEventReader_KeepsNamesAndProblems(t *testing.T) {
+	in := "\xef\xbb\xbfevent: error\ndata: {}\n\nerror: {\"code\":400}\n\nevent: x\n\ndata: a\nerror: b\n\nerror\n\n"
+	r := NewEventReader(strings.NewReader(in))
+	for i, want := range []string{"error|{}|", `||{"code":400}`, "|a|b"} {
+		ev, err := r.NextEvent()
+		if got := ev.Name + "|" + string(ev.Data) + "|" + string(ev.Problem); got != want || err != nil {
+			t.Errorf("%d: %q %v", i, got, err)
+		}
+	}
+	if _, err := r.NextEvent(); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+	if got, err := readEvents("error: x\n\ndata: a\n\n"); !slices.Equal(got, []string{"a"}) || !errors.Is(err, io.EOF) {
+		t.Errorf("data alone: %q %v", got, err)
+	}
+}
+
 func TestEventReader_IsBounded(t *testing.T) {
 	for _, in := range []string{
 		"data: " + strings.Repeat("x", MaxEvent+1<<17) + "\n\n",

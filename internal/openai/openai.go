@@ -6,7 +6,8 @@ package openai
 
 import (
 	"encoding/json"
-	"strings"
+
+	"agentsite/internal/lenientjson"
 )
 
 // Roles of messages; ToolRole is the fourth.
@@ -75,44 +76,63 @@ type Message struct {
 // joined. It is sent as a string.
 type Content string
 
-// UnmarshalJSON implements json.Unmarshaler. Parts that are not text are skipped; a value that is
-// neither string, null nor array is an error.
+// UnmarshalJSON implements json.Unmarshaler. Parts that are not text are skipped; numbers
+// become text as they are written.
 func (c *Content) UnmarshalJSON(b []byte) error {
 	*c = ""
-	if string(b) == "null" {
+	if len(b) == 0 {
 		return nil
 	}
-	if len(b) == 0 || b[0] != '[' {
-		return json.Unmarshal(b, (*string)(c))
+	switch b[0] {
+	case 'n':
+	case '"':
+		*c = Content(unquote(b))
+	case '[':
+		var parts []json.RawMessage
+		if err := lenientjson.Decode(b, &parts); err != nil {
+			return err
+		}
+		for _, p := range parts {
+			*c += partText(p)
+		}
+	default:
+		*c = partText(b)
 	}
-	var parts []json.RawMessage
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return err
-	}
-	var text strings.Builder
-	for _, p := range parts {
-		var one struct {
-			Text json.RawMessage `json:"text"`
-		}
-		var s string
-		if json.Unmarshal(p, &s) == nil {
-			text.WriteString(s)
-			continue
-		}
-		if json.Unmarshal(p, &one) != nil || len(one.Text) == 0 {
-			continue
-		}
-		var value struct {
-			Value string `json:"value"`
-		}
-		if json.Unmarshal(one.Text, &s) == nil {
-			text.WriteString(s)
-		} else if json.Unmarshal(one.Text, &value) == nil {
-			text.WriteString(value.Value)
-		}
-	}
-	*c = Content(text.String())
 	return nil
+}
+
+// partText returns the text of a part: the value itself, or that of an object's "text" or, for thoughts,
+// "summary", which is a text or an object with a "value".
+func partText(raw json.RawMessage) Content {
+	switch raw[0] {
+	case 'n', '[', 't', 'f':
+		return ""
+	case '"':
+		return Content(unquote(raw))
+	case '{':
+	default:
+		return Content(raw)
+	}
+	var one struct {
+		Text    json.RawMessage `json:"text"`
+		Summary json.RawMessage `json:"summary"`
+	}
+	if lenientjson.Decode(raw, &one) != nil {
+		return ""
+	}
+	text := Content("")
+	for _, t := range []json.RawMessage{one.Text, one.Summary} {
+		var value struct {
+			Value json.RawMessage `json:"value"`
+		}
+		if len(t) > 0 && t[0] == '{' && lenientjson.Decode(t, &value) == nil {
+			t = value.Value
+		}
+		if len(t) > 0 && t[0] != '{' {
+			text += partText(t)
+		}
+	}
+	return text
 }
 
 // ChatResponse is an answer that is not streamed, object "chat.completion".
@@ -150,6 +170,8 @@ type ChunkChoice struct {
 	Index        int     `json:"index"`
 	Delta        Delta   `json:"delta"`
 	FinishReason *string `json:"finish_reason"`
+	// Whole is true if a server sent Delta as a whole message.
+	Whole bool `json:"-"`
 }
 
 // Delta holds the text and tool calls that a chunk adds to the answer.
@@ -188,16 +210,18 @@ type Error struct {
 	Code    any    `json:"code"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. A string becomes the message, because some servers
-// send only that.
+// UnmarshalJSON implements json.Unmarshaler. The message is the Reason of an error of any form.
 func (e *Error) UnmarshalJSON(b []byte) error {
-	var s string
-	if json.Unmarshal(b, &s) == nil {
-		e.Message = s
-		return nil
+	var w struct {
+		Type  string `json:"type"`
+		Param any    `json:"param"`
+		Code  any    `json:"code"`
 	}
-	type plain Error
-	return json.Unmarshal(b, (*plain)(e))
+	if err := lenientjson.Decode(b, &w); err != nil {
+		return err
+	}
+	*e = Error{Message: Reason(b), Type: w.Type, Param: w.Param, Code: w.Code}
+	return nil
 }
 
 // ModelList is the answer of GET /models, object "list".

@@ -53,7 +53,8 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 	case string(b) == "null":
 		return nil
 	case len(b) > 0 && b[0] == '"':
-		return json.Unmarshal(b, (*string)(a))
+		*a = Arguments(unquote(b))
+		return nil
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, b); err != nil {

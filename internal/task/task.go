@@ -67,6 +67,47 @@ type Part struct {
 // TextPart returns a part with the text s, plain or Markdown.
 func TextPart(s string) Part { return Part{Text: s} }
 
+// thoughtsKey is the name in the metadata of a part for the thoughts of the model that wrote it.
+const thoughtsKey = "thoughts"
+
+// MaxThoughts bounds the thoughts of a part in bytes.
+const MaxThoughts = 32 << 10
+
+// WithThoughts returns the part with the thoughts of the model that wrote it. They are for readers of the
+// conversation on this portal only: they are no part of the text, and SharedMetadata leaves them out.
+func (p Part) WithThoughts(thoughts string) Part {
+	if thoughts == "" {
+		return p
+	}
+	thoughts = strings.ToValidUTF8(thoughts[:min(len(thoughts), MaxThoughts)], "")
+	p.Metadata, _ = json.Marshal(map[string]string{thoughtsKey: thoughts}) // cannot fail, because it is a string
+	return p
+}
+
+// Thoughts returns the thoughts of the model that wrote the part, "" for none.
+func (p Part) Thoughts() string {
+	var meta map[string]json.RawMessage
+	var s string
+	if len(p.Metadata) == 0 || json.Unmarshal(p.Metadata, &meta) != nil || json.Unmarshal(meta[thoughtsKey], &s) != nil {
+		return ""
+	}
+	return s[:min(len(s), MaxThoughts)]
+}
+
+// SharedMetadata returns the metadata of the part for other programs, without thoughts.
+func (p Part) SharedMetadata() json.RawMessage {
+	var meta map[string]json.RawMessage
+	if p.Thoughts() == "" || json.Unmarshal(p.Metadata, &meta) != nil {
+		return p.Metadata
+	}
+	delete(meta, thoughtsKey)
+	if len(meta) == 0 {
+		return nil
+	}
+	b, _ := json.Marshal(meta) // cannot fail, because it was read from JSON
+	return b
+}
+
 // PlainText joins the text of parts, one paragraph each. Other parts are named in brackets, so that a
 // reader of plain text sees that they exist.
 func PlainText(parts []Part) string {

@@ -111,6 +111,9 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 				continue
 			}
 		}
+		if t := p.Thoughts(); t != "" && m.Sender.Kind == "agent" {
+			v.Thoughts += d.markup.Message(t)
+		}
 		d.Part(&v.Body, &v.Data, &v.Files, p)
 	}
 	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)

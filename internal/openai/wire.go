@@ -1,0 +1,179 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"agentsite/internal/lenientjson"
+)
+
+// wireAnswer is a chunk or a whole answer as servers write it, read by lenientjson.
+type wireAnswer struct {
+	ID      string          `json:"id"`
+	Object  string          `json:"object"`
+	Type    string          `json:"type"`
+	Created int64           `json:"created"`
+	Model   string          `json:"model"`
+	Choices []wireChoice    `json:"choices"`
+	Usage   *Usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Errors  json.RawMessage `json:"errors"`
+	Detail  json.RawMessage `json:"detail"`
+	Message json.RawMessage `json:"message"`
+	Code    json.RawMessage `json:"code"`
+	Status  json.RawMessage `json:"status"`
+}
+
+type wireChoice struct {
+	Index        int             `json:"index"`
+	Delta        *wireMessage    `json:"delta"`
+	Message      *wireMessage    `json:"message"`
+	Text         string          `json:"text"` // of the older completions
+	FinishReason *string         `json:"finish_reason"`
+	Error        json.RawMessage `json:"error"`
+}
+
+// wireMessage is the message of a whole answer, or a piece of it. Servers write thoughts to one of four
+// fields, some to two of them.
+type wireMessage struct {
+	Role         string        `json:"role"`
+	Content      wireContent   `json:"content"`
+	Refusal      Content       `json:"refusal"`
+	ToolCalls    []ToolCall    `json:"tool_calls"`
+	FunctionCall *FunctionCall `json:"function_call"` // of the API before tools
+	Reasoning1   Content       `json:"reasoning_content"`
+	Reasoning2   Content       `json:"reasoning"`
+	Reasoning3   Content       `json:"thinking"`
+	Reasoning4   Content       `json:"reasoning_details"`
+}
+
+// wireContent is a content whose parts may also be thoughts.
+type wireContent struct{ text, thought Content }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *wireContent) UnmarshalJSON(b []byte) error {
+	*c = wireContent{}
+	if len(b) == 0 || b[0] != '[' {
+		return c.text.UnmarshalJSON(b)
+	}
+	var parts []json.RawMessage
+	if err := lenientjson.Decode(b, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		var t struct {
+			Type     string  `json:"type"`
+			Thinking Content `json:"thinking"`
+			Text     Content `json:"text"`
+		}
+		if p[0] == '{' && lenientjson.Decode(p, &t) == nil &&
+			(t.Type == "thinking" || strings.HasPrefix(t.Type, "reasoning")) {
+			c.thought += t.Thinking + t.Text
+			continue
+		}
+		var text Content
+		if p[0] != '[' && text.UnmarshalJSON(p) == nil {
+			c.text += text
+		}
+	}
+	return nil
+}
+
+func (m *wireMessage) toDelta() Delta {
+	d := Delta{Role: m.Role, Content: m.Content.text, ToolCalls: m.ToolCalls, Reasoning: m.Content.thought}
+	for _, r := range []Content{m.Reasoning1, m.Reasoning2, m.Reasoning3, m.Reasoning4} {
+		if d.Reasoning == "" {
+			d.Reasoning = r
+		}
+	}
+	if d.Content == "" {
+		d.Content = m.Refusal
+	}
+	if m.FunctionCall != nil && len(d.ToolCalls) == 0 &&
+		(m.FunctionCall.Name != "" || m.FunctionCall.Arguments != "") {
+		d.ToolCalls = []ToolCall{{Function: *m.FunctionCall}}
+	}
+	return d
+}
+
+// toChunk converts the answer; whole is true if a choice is complete.
+func (w wireAnswer) toChunk() (c Chunk, whole bool) {
+	c = Chunk{ID: w.ID, Object: w.Object, Created: w.Created, Model: w.Model, Usage: w.Usage}
+	for _, choice := range w.Choices {
+		out := ChunkChoice{Index: choice.Index}
+		if choice.Delta != nil {
+			out.Delta = choice.Delta.toDelta()
+		}
+		if m := choice.Message; m != nil && out.Delta.Content == "" && len(out.Delta.ToolCalls) == 0 {
+			out.Delta = m.toDelta()
+			out.Whole, whole = true, true
+		}
+		if out.Delta.Content == "" {
+			out.Delta.Content = Content(choice.Text)
+			whole = whole || choice.Text != "" && choice.Delta == nil
+		}
+		if choice.FinishReason != nil && *choice.FinishReason != "" {
+			f := finishOf(*choice.FinishReason)
+			out.FinishReason = &f
+		}
+		c.Choices = append(c.Choices, out)
+	}
+	return c, whole
+}
+
+// finishOf returns a finish_reason in the words of OpenAI; others are kept.
+func finishOf(s string) string {
+	switch word := strings.ToLower(s); strings.TrimPrefix(word, "finish_reason_") {
+	case "stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed", "end":
+		return FinishStop
+	case "length", "max_tokens", "max_token", "model_length", "max_length", "max_output_tokens":
+		return FinishLength
+	case "content_filter", "safety", "content-filter", "recitation", "prohibited_content", "blocklist", "refusal":
+		return FinishFilter
+	case "tool_calls", "tool_call", "tool_use", "function_call":
+		return FinishTools
+	case "error":
+		return finishError
+	}
+	return s
+}
+
+// finishError is the finish_reason of an answer that the server could not complete.
+const finishError = "error"
+
+// problem returns the server's reason if the answer is an error.
+func (w wireAnswer) problem(raw []byte) (reason string, failed bool) {
+	for _, e := range []json.RawMessage{w.Error, w.Errors} {
+		if isSet(e) {
+			if reason = Reason(e); reason == "" {
+				reason = Reason(raw)
+			}
+			return reason, true
+		}
+	}
+	for _, c := range w.Choices {
+		if isSet(c.Error) {
+			return Reason(c.Error), true
+		}
+		if c.FinishReason != nil && finishOf(*c.FinishReason) == finishError {
+			return "", true
+		}
+	}
+	if w.Choices != nil {
+		return "", false
+	}
+	if strings.Contains(strings.ToLower(w.Object+" "+w.Type), "error") || isSet(w.Detail) ||
+		isSet(w.Message) && (isSet(w.Code) || isSet(w.Status)) && w.Message[0] == '"' {
+		return Reason(raw), true
+	}
+	return "", false
+}
+
+// isSet reports whether a field says more than that there is nothing.
+func isSet(raw json.RawMessage) bool {
+	switch strings.Join(strings.Fields(string(raw)), "") {
+	case "", "null", "false", `""`, "0", "[]", "{}":
+		return false
+	}
+	return true
+}
