@@ -26,10 +26,11 @@ const (
 
 // problem is the error of a request. text is the predicate of a sentence about the server.
 type problem struct {
-	kind trouble
-	text string
-	code int64 // error code of JSON-RPC, for troubleRefused
-	err  error
+	kind   trouble
+	text   string
+	code   int64 // error code of JSON-RPC, for troubleRefused
+	err    error
+	status int // HTTP status of the answer, 0 for none
 	// sent is false when the request cannot have reached the server.
 	sent bool
 }
@@ -50,6 +51,7 @@ func (w *wire) explainError(err error) *problem {
 	if x == nil {
 		x = &exchange{}
 	}
+	p.status = x.status
 	if limit := w.limit; limit != nil {
 		p.kind, p.text = troubleLimit, limit.Error()
 		return p

@@ -17,6 +17,8 @@ const (
 	// servers.
 	modern = "2026-07-28"
 	legacy = "2025-11-25"
+	// oldStream stands for the transport of 2024-11-05: requests by POST, all answers in one stream.
+	oldStream = "HTTP+SSE"
 	// connectTime bounds opening a session, with the fallback to an older version.
 	connectTime = 40 * time.Second
 	// maxReceived bounds the requests and notifications of a server in one session.
@@ -48,7 +50,10 @@ func openSession(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hu
 		versions = []string{legacy, ""}
 	}
 	var first *problem
-	for _, v := range versions {
+	for _, v := range append(versions, oldStream) {
+		if v == oldStream && !first.mayBeOldStream() {
+			break
+		}
 		s, err := connectVersion(ctx, rt, t, cfg, v)
 		if err == nil {
 			return s, nil
@@ -62,6 +67,9 @@ func openSession(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hu
 		}
 		if first == nil {
 			first = p
+		}
+		if v == oldStream && p.kind == troubleShape {
+			break // The first reason says more about the address.
 		}
 		if p.kind != troubleShape || !p.sent {
 			return nil, p
@@ -98,15 +106,41 @@ func connectVersion(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg
 	})
 	connecting, stop := context.WithTimeout(s.ctx, connectTime)
 	defer stop()
-	s.ClientSession, err = client.Connect(connecting, &sdk.StreamableClientTransport{
+	transport := sdk.Transport(&sdk.StreamableClientTransport{
 		Endpoint: w.endpoint.String(), HTTPClient: w.httpClient(), MaxRetries: maxReconnects,
 		DisableStandaloneSSE: true, MaxEventSize: maxResponse,
-	}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	})
+	if version == oldStream {
+		version, w.stream = legacy, true
+		unhook := context.AfterFunc(connecting, func() { s.cancel(context.DeadlineExceeded) })
+		defer unhook()
+		transport = streamTransport{s.ctx, &sdk.SSEClientTransport{Endpoint: w.endpoint.String(),
+			HTTPClient: w.httpClient(), MaxEventSize: maxResponse}}
+	}
+	s.ClientSession, err = client.Connect(connecting, transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		s.cancel(err)
 		return nil, w.explainError(err)
 	}
 	return s, nil
+}
+
+// streamTransport connects to a server of version 2024-11-05. Its stream lives as long as the session,
+// not only while connecting.
+type streamTransport struct {
+	ctx context.Context
+	*sdk.SSEClientTransport
+}
+
+// Connect implements sdk.Transport.
+func (t streamTransport) Connect(context.Context) (sdk.Connection, error) {
+	return t.SSEClientTransport.Connect(t.ctx)
+}
+
+// mayBeOldStream reports whether a server may speak the transport of 2024-11-05: it has no use for a POST
+// at its address.
+func (p *problem) mayBeOldStream() bool {
+	return p != nil && p.sent && p.kind == troubleShape && p.status >= 400 && p.status < 500
 }
 
 // countMessage counts the messages that the server sends on its own. Beyond maxReceived it ends the

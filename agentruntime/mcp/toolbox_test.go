@@ -131,9 +131,6 @@ func TestHostileServers(t *testing.T) {
 		"deep": {calling(func(w http.ResponseWriter, r rpc) {
 			fmt.Fprintf(reply(w), `{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":%s}}`, r.ID, strings.Repeat("[", 3<<20)+strings.Repeat("]", 3<<20))
 		}), "did not answer as it should"},
-		"odd content": {calling(func(w http.ResponseWriter, r rpc) {
-			fmt.Fprintf(reply(w), `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"hologram"},7,null]}}`, r.ID)
-		}), "did not answer as it should"},
 		"refusal": {calling(func(w http.ResponseWriter, r rpc) {
 			fmt.Fprintf(reply(w), `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"not\u202e today <b>s3cret</b>"}}`, r.ID)
 		}), "The server refused: not today <b>[key]</b>."},

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -51,7 +52,10 @@ type wire struct {
 	limit    error     // the bound that was exceeded; nil for none
 	last     *exchange // the latest request with an id
 	stopSent chan struct{}
-	listing  *bytes.Buffer // the latest answer to tools/list, for listedSchemas
+	listing  *bytes.Buffer        // the latest answer to tools/list, for listedSchemas
+	asked    map[string]*exchange // requests by the text of their ids, for mendMessage
+	stream   bool                 // answers arrive in one stream, as in version 2024-11-05
+	renewed  renewal
 }
 
 // exchange is the record of a request and its answer, from which explainError finds the reason of a
@@ -129,6 +133,12 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	limit := w.limit
 	if x.wantsAnswer() {
 		w.last = x
+		if id := idText(x.id); id != "" {
+			if w.asked == nil || len(w.asked) > maxRequests {
+				w.asked = make(map[string]*exchange)
+			}
+			w.asked[id] = x
+		}
 	}
 	w.mu.Unlock()
 	goodbye := req.Method == http.MethodDelete || x.method == "notifications/cancelled"
@@ -151,19 +161,18 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		context.AfterFunc(ctx, func() { unhook() })
 	}
 	out := req.Clone(ctx)
-	if w.value != "" {
-		out.Header.Set(w.header, w.value)
+	if x.method == "initialize" {
+		w.noteBegin(req)
 	}
-	resp, err := w.rt.RoundTrip(out)
+	resp, err := w.roundTrip(out)
+	if err == nil && resp.StatusCode >= 400 && x.wantsAnswer() {
+		resp, err = w.renewSession(out, resp)
+	}
 	if err != nil {
 		cancel()
 		w.withLock(func() { x.err = err })
 		return nil, err
 	}
-	w.withLock(func() {
-		x.status = resp.StatusCode
-		x.media, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	})
 	resp.Request = req
 	if resp.ContentLength > maxResponse {
 		resp.Body.Close()
@@ -171,13 +180,106 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		err := w.exceedLimit(x)
 		return nil, err
 	}
-	b := &body{rc: resp.Body, w: w, x: x, left: maxResponse, cancel: cancel}
-	b.listing = x.method == "tools/list"
-	if x.media == "application/json" && x.id != nil || b.listing {
-		b.whole = new(bytes.Buffer)
+	source := &body{rc: resp.Body, w: w, x: x, left: maxResponse, cancel: cancel}
+	if req.Method == http.MethodGet && w.stream {
+		source.left = maxSession
 	}
-	resp.Body = b
+	resp.Body = source
+	media := w.mendBody(resp, x, source)
+	w.withLock(func() { x.status, x.media = resp.StatusCode, media })
 	return resp, nil
+}
+
+// roundTrip sends a request with the credential and, after a renewal, with the new session.
+func (w *wire) roundTrip(req *http.Request) (*http.Response, error) {
+	if w.value != "" {
+		req.Header.Set(w.header, w.value)
+	}
+	w.withLock(func() { w.renewed.replaceID(req.Header) })
+	return w.rt.RoundTrip(req)
+}
+
+// mendBody makes the body of an answer one that the SDK can read, and returns its media type. A type that
+// is not of MCP is replaced by that of the first bytes.
+func (w *wire) mendBody(resp *http.Response, x *exchange, source *body) string {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	in := bufio.NewReader(source)
+	if resp.StatusCode == http.StatusOK && media != "application/json" && media != "text/event-stream" {
+		switch first, _ := in.Peek(6); {
+		case len(first) == 0:
+		case strings.ContainsRune("{[\xef", rune(first[0])):
+			media = "application/json"
+		case bytes.HasPrefix(first, []byte("data:")), bytes.HasPrefix(first, []byte("event:")),
+			bytes.HasPrefix(first, []byte("id:")), first[0] == ':':
+			media = "text/event-stream"
+		}
+		resp.Header.Set("Content-Type", media)
+	}
+	mend := func(b []byte) []byte {
+		b = mendMessage(b, w.methodOf)
+		w.noteMessage(b, x)
+		return b
+	}
+	switch {
+	case media == "text/event-stream":
+		resp.Body = &readCloser{&mendStream{in: in, mend: mend}, source}
+	case media == "application/json":
+		resp.Body = &readCloser{&mendWhole{in: in, source: source, mend: mend}, source}
+		resp.ContentLength = -1
+		resp.Header.Del("Content-Length")
+	default:
+		resp.Body = &readCloser{in, source}
+	}
+	return media
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// mendWhole is the body of an answer that is one JSON text.
+type mendWhole struct {
+	in     io.Reader
+	source *body
+	mend   func([]byte) []byte
+	out    *bytes.Reader
+	err    error
+}
+
+// Read implements io.Reader.
+func (m *mendWhole) Read(p []byte) (int, error) {
+	if m.out == nil {
+		b, err := io.ReadAll(m.in)
+		if err == nil {
+			b = m.mend(b)
+			err = m.source.checkID(b)
+		}
+		m.out, m.err = bytes.NewReader(b), err
+	}
+	n, err := m.out.Read(p)
+	if errors.Is(err, io.EOF) && m.err != nil {
+		err = m.err
+	}
+	return n, err
+}
+
+// methodOf returns the method and the exact id of the request with an id as text.
+func (w *wire) methodOf(id string) (method string, exact json.RawMessage, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := w.asked[id]
+	if x == nil {
+		return "", nil, false
+	}
+	return x.method, x.id, true
+}
+
+// noteMessage keeps the answer to tools/list.
+func (w *wire) noteMessage(b []byte, x *exchange) {
+	if x.method == "tools/list" || w.stream && bytes.Contains(b, []byte(`"inputSchema"`)) {
+		w.withLock(func() { w.listing = bytes.NewBuffer(b) })
+	}
 }
 
 func (w *wire) withLock(fn func()) {
@@ -250,14 +352,12 @@ func headOf(req *http.Request) (method string, id json.RawMessage) {
 
 // body is the body of one response. It bounds the bytes and records the beginning for error messages.
 type body struct {
-	rc      io.ReadCloser
-	w       *wire
-	x       *exchange
-	left    int64
-	err     error
-	cancel  context.CancelFunc // ends the request
-	whole   *bytes.Buffer      // the body of an answer that is one JSON text, for checkID; nil for streams
-	listing bool
+	rc     io.ReadCloser
+	w      *wire
+	x      *exchange
+	left   int64
+	err    error
+	cancel context.CancelFunc // ends the request
 }
 
 // Read implements io.Reader. It fails with an errLimit beyond the bound.
@@ -283,17 +383,6 @@ func (b *body) Read(p []byte) (int, error) {
 	if room := headBytes - len(b.x.head); room > 0 {
 		b.x.head = append(b.x.head, p[:min(n, room)]...)
 	}
-	if b.whole != nil {
-		b.whole.Write(p[:n])
-		if b.listing {
-			b.w.listing = b.whole
-		}
-	}
-	if errors.Is(err, io.EOF) && b.whole != nil && b.x.media == "application/json" {
-		if strange := b.x.checkID(b.whole.Bytes()); strange != nil {
-			err = strange
-		}
-	}
 	if err != nil && !errors.Is(err, io.EOF) && b.x.err == nil {
 		b.x.err = err
 	}
@@ -304,17 +393,21 @@ func (b *body) Read(p []byte) (int, error) {
 
 // checkID checks that a whole answer has the id of its request, because the SDK would wait for one that
 // has. The SDK itself refuses answers that are no JSON-RPC.
-func (x *exchange) checkID(whole []byte) error {
+func (b *body) checkID(whole []byte) error {
 	var msg struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   *jsonrpc.Error  `json:"error"`
 	}
-	if x.status >= 300 || json.Unmarshal(whole, &msg) != nil || msg.Version != "2.0" || bytes.Equal(msg.ID, x.id) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if b.x.id == nil || b.x.status >= 300 || json.Unmarshal(whole, &msg) != nil || msg.Version != "2.0" ||
+		bytes.Equal(msg.ID, b.x.id) {
 		return nil
 	}
-	x.refusal = msg.Error
-	return &errShape{"its answer does not belong to the request"}
+	b.x.refusal = msg.Error
+	b.x.err = &errShape{"its answer does not belong to the request"}
+	return b.x.err
 }
 
 // Close implements io.Closer. It also cancels the request, so that an abandoned stream ends at once.
