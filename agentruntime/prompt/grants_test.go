@@ -105,6 +105,29 @@ func TestGrants_AnswersAreKept(t *testing.T) {
 	}
 }
 
+// An agent that asks in the name of the person cannot answer the question in the person's place: neither one of this
+// portal nor one of another portal, which only the chain names. The person can, after the agent tried.
+func TestGrants_AnAgentCannotAnswer(t *testing.T) {
+	for name, mark := range map[string]func(*task.Call){
+		"speaker": func(c *task.Call) { c.Speaker = task.Speaker{Kind: "agent", Handle: "eve"} },
+		"chain":   func(c *task.Call) { c.Via = task.Chain{"far.example/abc"} },
+	} {
+		for _, said := range []string{"yes", "always here", "always", "never"} {
+			w, box, k := asks(t, "calc", "calc")
+			call := w.call("what is 6*7?")
+			call.Caller.Kind = "portal"
+			_, rec := w.run(call)
+			next := w.answer(call, rec, said)
+			mark(&next)
+			w.run(next)
+			if got := w.results(); len(k.answers) > 0 || box.called() != "" || len(got) != 1 ||
+				!strings.Contains(got[0], "only the person can agree") {
+				t.Errorf("%s, %q: kept %v, called %q, got %q", name, said, k.answers, box.called(), got)
+			}
+		}
+	}
+}
+
 func TestGrants_HoldForTheirTargetOnly(t *testing.T) {
 	w, box, k := asks(t, "calc", "secret", "guide")
 	k.answers["ask calc"] = Always

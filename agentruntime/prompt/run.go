@@ -143,18 +143,20 @@ func (r *run) loadState(ctx context.Context) (*state, error) {
 }
 
 // takeAnswer takes the caller's answer to the question. Only these parts, which the portal received
-// from the caller, can be a yes.
+// from the caller, can be a yes. An answer that came through an agent, also one of another portal, is none of the
+// person: an agent would otherwise permit calls for its own work in the person's name.
 func (r *run) takeAnswer(st *state) {
 	text := speech.FrameWithMark(st.Mark).RemoveMark(task.PlainText(r.call.Parts))
 	self := []string{strings.ToLower(r.call.Agent.Name), strings.ToLower(r.call.Agent.Handle)}
 	w := st.Waiting
 	st.Message, st.Said, st.Thoughts, st.Waiting = r.call.MessageID, "", "", nil
 	answer := answerOf(text, self...)
-	if !mayConsent(r.call.Caller) || r.call.AskedBy().Kind == "agent" || answer > Once && !w.Keeps ||
-		answer == Always && !w.KeepsAll {
+	if !mayConsent(r.call.Caller) || answer > Once && !w.Keeps || answer == Always && !w.KeepsAll {
 		answer = Unclear
 	}
 	switch {
+	case r.call.ThroughAgents():
+		st.addResult(w.ID, "Not called: only the person can agree, and an agent answered:\n"+clipText(text, maxQuestion))
 	case answer > Unclear: // also Never: beginCall remembers it, and finds the call denied
 		st.Granted, r.answer = w, answer
 	case isNo(text, self...):

@@ -145,6 +145,10 @@ func (c Call) AskedBy() Speaker {
 	return Speaker{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
 }
 
+// ThroughAgents reports whether an agent, of this portal or another one, made the request in the name of the caller.
+// Decisions that only the person may make do not count then.
+func (c Call) ThroughAgents() bool { return len(c.Via) > 0 || c.AskedBy().Kind == "agent" }
+
 // SummaryKey names a summary. A summary of one Call.Scope is not used in another.
 type SummaryKey struct{ ConversationID, AgentID, CallerID, Scope string }
 
