@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
-	"strings"
 
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/archive"
 	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 	"agentsite/peering/answer"
 	"agentsite/peering/catalog"
 	"agentsite/peering/client"
@@ -185,15 +185,12 @@ func (n *Node) openOverlay(context.Context) (err error) {
 // uncounted reports whether a host is exempt from the limit of DHT nodes per network. Loopback addresses
 // and networks that the operator allowed are exempt, because the operator controls them.
 func uncounted(host string, allow []netip.Prefix) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if weborigin.IsLoopback(host) {
 		return true
 	}
 	a, err := netip.ParseAddr(host)
 	if err != nil {
 		return false
-	}
-	if a.IsLoopback() {
-		return true
 	}
 	for _, p := range allow {
 		if p.Contains(a) {

@@ -26,6 +26,7 @@ import (
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/weborigin"
 	"agentsite/static"
 )
 
@@ -192,13 +193,8 @@ func (cfg Config) isOurHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
-	name = strings.Trim(name, "[]")
 	if cfg.Loopback {
-		if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-			return true
-		}
-		ip, err := netip.ParseAddr(name)
-		return err == nil && ip.IsLoopback()
+		return weborigin.IsLoopback(name)
 	}
 	// The default port may be given although the portal's URL leaves it out.
 	own, ownPort, err := net.SplitHostPort(cfg.Host)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"agentsite/internal/hub"
+	"agentsite/internal/weborigin"
 )
 
 // Bounds of the texts and lists taken from a remote agent's card.
@@ -246,11 +247,8 @@ func sameAgent(target, card string) (string, string) {
 }
 
 func loopbackName(h string) bool {
-	if strings.EqualFold(h, "localhost") {
-		return true
-	}
 	a, err := netip.ParseAddr(h)
-	return err == nil && (a.Unmap().IsLoopback() || a.IsUnspecified())
+	return weborigin.IsLoopback(h) || err == nil && a.IsUnspecified()
 }
 
 // keyHeader returns the header for an API key, or "" if the card offers a bearer scheme or no key in a

@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/liveness"
-	"agentsite/internal/settings"
 	"agentsite/internal/task"
+	"agentsite/internal/weborigin"
 	"agentsite/store"
 )
 
@@ -90,7 +90,7 @@ func (p *Portal) openDirectory(ctx context.Context, keys *ident.Keys, rt http.Ro
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,
 		Kinds:    agentkind.Registered(),
-		Loopback: settings.LoopbackHost(p.url.Hostname())}
+		Loopback: weborigin.IsLoopback(p.url.Hostname())}
 	p.hub = hub.New(p.connectHub(ports), cfg)
 	monitor := liveness.Ports{Queue: probes, Directory: p.hub, Notices: p.hub.Notices, Proofs: p.hub.Proofs,
 		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}

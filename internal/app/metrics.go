@@ -18,7 +18,7 @@ import (
 	"agentsite/handlers/respond"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
-	"agentsite/internal/settings"
+	"agentsite/internal/weborigin"
 	"agentsite/web"
 )
 
@@ -194,7 +194,7 @@ func (p *Portal) knownHost(next http.Handler) http.Handler {
 			host = h
 		}
 		host = strings.Trim(host, "[]")
-		if _, err := netip.ParseAddr(host); err != nil && !settings.LoopbackHost(host) &&
+		if _, err := netip.ParseAddr(host); err != nil && !weborigin.IsLoopback(host) &&
 			host != strings.ToLower(given) && host != p.url.Hostname() {
 			http.Error(w, "Ask by the address or by the name in --metrics-listen or --url.",
 				http.StatusMisdirectedRequest)

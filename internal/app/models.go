@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/grant"
 	"agentsite/internal/ident"
 	"agentsite/internal/models"
-	"agentsite/internal/settings"
 	"agentsite/internal/usage"
+	"agentsite/internal/weborigin"
 )
 
 // openModels builds the services of named models, which it reads, of their usage, and of grants.
@@ -34,7 +34,7 @@ func (n namedModels) NamedModel(ownerID, name string) (model, host string, ok bo
 		return "", "", false
 	}
 	u, err := url.Parse(m.URL)
-	if err != nil || settings.LoopbackHost(u.Hostname()) {
+	if err != nil || weborigin.IsLoopback(u.Hostname()) {
 		return m.Model, "", true
 	}
 	return m.Model, u.Host, true

@@ -49,6 +49,7 @@ import (
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
 	"agentsite/internal/usage"
+	"agentsite/internal/weborigin"
 	"agentsite/peering"
 	"agentsite/store"
 	"agentsite/store/replica"
@@ -209,7 +210,7 @@ func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) er
 // wire builds the services in the order of their dependencies: queue, prober and index before the
 // services, the worker and the protocol endpoints after them. Nothing runs before Run.
 func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
-	loopback := settings.LoopbackHost(p.url.Hostname())
+	loopback := weborigin.IsLoopback(p.url.Hostname())
 	allow := p.set.AllowedNets
 	policy := p.set.AccountPolicy
 	if loopback {

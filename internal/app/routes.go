@@ -18,7 +18,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
 	mcpregistry "agentsite/internal/registry"
-	"agentsite/internal/settings"
+	"agentsite/internal/weborigin"
 	"agentsite/web"
 )
 
@@ -36,13 +36,13 @@ func (p *Portal) newRouter() http.Handler {
 	servers := registry.New(registry.Config{Directory: p.newServers(), Callers: p.callers, Sealer: p.keys,
 		Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
 		Addresses: addressPolicy{p.egress}, Open: p.accounts.Policy() == account.Open,
-		Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
+		Loopback: weborigin.IsLoopback(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(),
 		Host: p.url.Host, Log: p.log})
 	return web.Router(p.routes, web.Config{Link: agents, OpenAI: models,
 		Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes},
-		Host:  p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+		Host:  p.url.Host, Loopback: weborigin.IsLoopback(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.Proxies, Readers: p.newReaders(), Metrics: p.answerMetrics, Database: p.db, Log: p.log})
 }
 
@@ -92,6 +92,6 @@ func (p *Portal) Addr() net.Addr { return p.listener.Addr() }
 
 // newServers builds the MCP registry of the portal.
 func (p *Portal) newServers() *mcpregistry.Service {
-	cfg := mcpregistry.Config{Portal: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Log: p.log}
+	cfg := mcpregistry.Config{Portal: p.url.Host, Loopback: weborigin.IsLoopback(p.url.Hostname()), Log: p.log}
 	return mcpregistry.New(p.db.Hub, p.hub, cfg)
 }

@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/internal/settings"
+	"agentsite/internal/weborigin"
 	"agentsite/store"
 	"agentsite/store/replica"
 )
@@ -244,7 +245,7 @@ func (b brokenKeyring) Keys(context.Context) (federation.SelfStanding, error) {
 // allowed, and loopback if the portal's own address is loopback.
 func (o *folder) reachableNets() []netip.Prefix {
 	allow := slices.Clone(o.set.AllowedNets)
-	if u, err := url.Parse(o.url); err == nil && settings.LoopbackHost(u.Hostname()) {
+	if u, err := url.Parse(o.url); err == nil && weborigin.IsLoopback(u.Hostname()) {
 		allow = append(allow, settings.LoopbackRanges...)
 	}
 	return allow

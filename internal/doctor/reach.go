@@ -9,14 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 const (
@@ -46,7 +45,7 @@ func (s Subject) checkSettings(r *Report) {
 		return
 	}
 	host, _, _ := net.SplitHostPort(s.Listen)
-	here := isLoopback(u.Hostname())
+	here := weborigin.IsLoopback(u.Hostname())
 	before := len(r.Findings)
 	switch {
 	case s.Network == "":
@@ -58,7 +57,7 @@ func (s Subject) checkSettings(r *Report) {
 		r.Add(Settings, Note, "Start it with --url https://… to make it reachable for others.",
 			"The address %s means this machine: only portals on this machine reach it.", s.URL)
 	}
-	if s.Running && here && !isLoopback(host) {
+	if s.Running && here && !weborigin.IsLoopback(host) {
 		r.Add(Settings, Fault, "Set its public address with --url, or listen on 127.0.0.1.",
 			"It listens on %s, which other machines reach, and its address is %s: they are answered 421.", s.Listen,
 			s.URL)
@@ -92,14 +91,6 @@ func (s Subject) checkMachine(r *Report) {
 		r.Add(Clock, Note, "Let a time service set the clock slowly, for example chrony or systemd-timesyncd.",
 			"The clock of this machine was set back by %s at %s.", s.SetBack.By, s.SetBack.At.Format(time.RFC3339))
 	}
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback()
 }
 
 // answer is the part of an HTTP answer that the checks need.

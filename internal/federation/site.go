@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/publicsuffix"
+
+	"agentsite/internal/weborigin"
 )
 
 // SiteOf returns the site of a host (see HostOf): the registrable domain, or the /24 or /48 network of
@@ -12,19 +14,16 @@ import (
 // domain cost nothing. On loopback each port is a site, for trials with several portals.
 func SiteOf(host string) string {
 	name, port, _ := cutPort(host)
+	if weborigin.IsLoopback(name) {
+		return name + ":" + port
+	}
 	if ip, err := netip.ParseAddr(name); err == nil {
 		bits := 24
-		switch {
-		case ip.IsLoopback():
-			return name + ":" + port
-		case ip.Is6():
+		if ip.Is6() {
 			bits = 48
 		}
 		p, _ := ip.Prefix(bits) // an error is impossible: bits fits the address family
 		return p.String()
-	}
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return name + ":" + port
 	}
 	if site, err := publicsuffix.EffectiveTLDPlusOne(name); err == nil {
 		return site

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
+
+	"agentsite/internal/weborigin"
 )
 
 // Contact is the address of a portal, small enough for the tag of a gossip member and for an answer
@@ -42,7 +44,7 @@ func (c *Contact) checkFields(f *fields) {
 // Origin returns the origin made of Host and Port, as ValidOrigin spells it.
 func (c *Contact) Origin() string {
 	scheme, port := "https", uint16(443)
-	if isLoopback(c.Host) {
+	if weborigin.IsLoopback(c.Host) {
 		scheme, port = "http", 80
 	}
 	if c.Port == port {

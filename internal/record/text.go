@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"agentsite/internal/weborigin"
 )
 
 // maxURL is the longest address, in bytes.
@@ -196,7 +198,7 @@ func parseAddress(s string) (*url.URL, bool) {
 	case "https":
 		return u, port != "443"
 	case "http":
-		return u, isLoopback(host) && port != "80"
+		return u, weborigin.IsLoopback(host) && port != "80"
 	}
 	return nil, false
 }
@@ -236,9 +238,4 @@ func validHost(s string) bool {
 	}
 	// Some parsers read a host that ends in a number as an IP address.
 	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && ip.IsLoopback()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/weborigin"
 )
 
 // ProvesNamespace returns an Invalid fault for a domain that cannot stand for a namespace of the
@@ -55,9 +56,12 @@ func LocalDomain(s string) bool {
 		}
 		host = h
 	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") && PlainDomain(host) {
-		return true
+	if !weborigin.IsLoopback(host) {
+		return false
 	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() && ip.Zone() == "" && (ip.Is4() || s != host)
+	if err != nil {
+		return host == "localhost" || PlainDomain(host)
+	}
+	return ip.Zone() == "" && (ip.Is4() || s != host)
 }

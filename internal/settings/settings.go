@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/models"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 	"agentsite/peering/gossip"
 )
 
@@ -126,7 +127,7 @@ func (c Config) Parse() (Settings, error) {
 		if s.Address, err = ParseURL(c.URL); err != nil {
 			return s, fmt.Errorf("--url %q: %w", c.URL, err)
 		}
-	} else if !LoopbackHost(host) {
+	} else if !weborigin.IsLoopback(host) {
 		return s, fmt.Errorf("--listen %s is reached from other machines, so the portal must know its own address: give --url, for example --url https://agents.example.org", c.Listen)
 	}
 	if err := c.checkPlaces(); err != nil {
@@ -255,17 +256,6 @@ func parseJoin(list string) ([]string, error) {
 		return nil, fmt.Errorf("--join: name at most %d portals; they tell of the others", maxJoin)
 	}
 	return out, nil
-}
-
-// LoopbackHost reports whether a host name or address stands for this machine only. It does not
-// resolve names.
-func LoopbackHost(host string) bool {
-	host = strings.Trim(host, "[]")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }
 
 func parsePrefixes(name, list string) ([]netip.Prefix, error) {

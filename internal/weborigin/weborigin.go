@@ -34,14 +34,13 @@ func Parse(s string) (string, bool) {
 	if !hostName.MatchString(host) {
 		return "", false
 	}
-	loopback := host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "127.0.0.1"
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, numeric := strconv.ParseUint(last, 0, 64)
 	_, address := netip.ParseAddr(host)
 	if host != "127.0.0.1" && (numeric == nil || address == nil) {
 		return "", false
 	}
-	if !loopback && u.Scheme != "https" {
+	if u.Scheme != "https" && !IsLoopback(host) {
 		return "", false
 	}
 	out := u.Scheme + "://" + host
@@ -57,4 +56,16 @@ func Parse(s string) (string, bool) {
 		out += ":" + strconv.FormatUint(n, 10)
 	}
 	return out, true
+}
+
+// IsLoopback reports whether a host, without a port and with or without brackets, stands for this machine by its
+// spelling: localhost, a name below it, or a loopback address. No name is resolved, because the answer of a name
+// server is not proof: it may change between two questions.
+func IsLoopback(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }
