@@ -163,7 +163,7 @@ var may = map[string][]string{
 	"internal/app":           {"*"},
 	// The packages of a model and of gossip parse their own settings.
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/models", "internal/record",
-		"peering/gossip"),
+		"internal/usage", "peering/gossip"),
 	// The command line opens the data folder of a portal that is not running.
 	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica", "store/rows", "store/space"),
 	// demo starts portals by app, so app must not import demo. The demo of a lying portal signs false

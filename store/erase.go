@@ -53,7 +53,7 @@ func (d *DB) EraseAccount(ctx context.Context, id string, by ident.Actor) error 
 		for _, q := range []string{
 			`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE owner_id = ?)`,
 			`DELETE FROM hook_attempts WHERE hook_id IN (SELECT id FROM hooks WHERE owner_id = ?)`,
-			`DELETE FROM model_days WHERE who = 'account:' || ?`,
+			`DELETE FROM model_days WHERE who = 'account:' || ?1 OR who LIKE 'account:' || ?1 || ' %'`,
 			// A deleted agent keeps its row, but not the text of its last version.
 			`UPDATE agent_versions SET spec = '{}', note = '', title = '', icon = ''
 				WHERE agent_id IN (SELECT id FROM agents WHERE owner_id = ?)`,

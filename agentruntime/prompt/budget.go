@@ -6,27 +6,30 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/agentruntime/model"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/internal/usage"
 )
 
 // Budget bounds the use of the portal's own model.
 type Budget interface {
-	// Reserve sets tokens aside for a question of caller, or refuses with a RateLimited fault. settle
-	// is called once, with the number of used tokens.
-	Reserve(ctx context.Context, caller task.Caller, tokens int) (settle func(used int), err error)
+	// Reserve sets the most that a question of caller to a model can use aside. It refuses with a RateLimited fault
+	// beyond the bound and, if the bound is in money and the model has no price, with an Unavailable one. settle is
+	// called once, with the used tokens.
+	Reserve(ctx context.Context, caller task.Caller, t model.Terms, most model.Used) (settle func(model.Used), err error)
 }
 
-// Ledger stores the spent tokens so that they survive a restart. It is called without a lock held.
+// Ledger stores the spent amounts so that they survive a restart. It is called without a lock held.
 type Ledger interface {
-	// Spent returns the tokens spent on a day (2006-01-02, UTC) by spender.
+	// Spent returns the amounts spent on a day (2006-01-02, UTC) by spender.
 	Spent(ctx context.Context, day string) (map[string]int64, error)
-	// Add records further spent tokens.
-	Add(ctx context.Context, day, who string, tokens int64) error
+	// Add records a further spent amount.
+	Add(ctx context.Context, day, who string, amount int64) error
 }
 
-// The shares of a day's tokens, as divisors: guests together, one account, one guest.
+// The shares of a day's budget, as divisors: guests together, one account, one guest.
 const (
 	guestsShare  = 10
 	accountShare = 4
@@ -35,40 +38,46 @@ const (
 	openGuests = 200_000
 	// maxSpenders bounds the separately counted spenders of a day; later ones share one entry.
 	maxSpenders = 20_000
-	ledgerTime  = 5 * time.Second
+	// maxSpender bounds an id in bytes; the ledger takes keys of 100.
+	maxSpender = 80
+	ledgerTime = 5 * time.Second
 )
 
-// Daily is a Budget of tokens a day (UTC), with shares. It is safe for
-// concurrent use.
+// Daily is a Budget of tokens or money a day (UTC), with shares. It is safe for concurrent use.
 type Daily struct {
-	daily  int64
+	usage.Budget
+	prices *usage.Prices
 	now    clock.Clock
 	ledger Ledger
 
 	mu     sync.Mutex // guards all below; not held during calls of the ledger
 	day    string
-	spent  map[string]int64 // spent and reserved tokens of the day, by spender
+	spent  map[string]int64 // spent and reserved amounts of the day, by spender
 	all    int64
 	guests int64
-	owed   map[string]int64 // tokens that the ledger has failed to store, by spender
+	owed   map[string]int64 // amounts that the ledger has failed to store, by spender
 }
 
-// NewBudget returns a budget of daily tokens: guests together get a tenth, one account a quarter, one
-// guest a fiftieth. With daily 0 accounts have no ceiling and guests together 200,000.
-func NewBudget(daily int64, now clock.Clock, ledger Ledger) *Daily {
-	return &Daily{daily: max(daily, 0), now: now, ledger: ledger}
+// NewBudget returns a budget for a day: guests together get a tenth, one account a quarter, one guest a fiftieth. Without
+// a bound accounts have no ceiling and guests together 200,000 tokens. A budget in money needs prices.
+func NewBudget(most usage.Budget, prices *usage.Prices, now clock.Clock, ledger Ledger) *Daily {
+	return &Daily{Budget: most, prices: prices, now: now, ledger: ledger}
 }
 
 var _ Budget = (*Daily)(nil)
 
-// Reserve implements Budget. Tokens that are set aside count as spent until settled. An error of the
+// Reserve implements Budget. An amount that is set aside counts as spent until settled. An error of the
 // ledger is returned as it is.
-func (b *Daily) Reserve(ctx context.Context, caller task.Caller, tokens int) (func(used int), error) {
+func (b *Daily) Reserve(ctx context.Context, caller task.Caller, t model.Terms, most model.Used) (func(model.Used), error) {
 	now := b.now().UTC()
-	if err := b.openDay(ctx, now.Format(time.DateOnly)); err != nil {
+	amount, err := b.measure(t)
+	if err == nil {
+		err = b.openDay(ctx, now.Format(time.DateOnly))
+	}
+	if err != nil {
 		return nil, err
 	}
-	n := int64(max(tokens, 0))
+	n := amount(most)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	day, guest := b.day, isGuest(caller)
@@ -78,14 +87,31 @@ func (b *Daily) Reserve(ctx context.Context, caller task.Caller, tokens int) (fu
 		wait := time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC).Sub(now)
 		return nil, fault.Limited(wait, "%s; it opens again at 00:00 UTC.", why)
 	}
-	b.countTokens(who, guest, n)
+	b.countAmount(who, guest, n)
 	var once sync.Once
-	return func(used int) {
-		once.Do(func() { b.settleTokens(ctx, day, who, guest, n, int64(max(used, 0))) })
+	return func(used model.Used) {
+		once.Do(func() { b.settleAmount(ctx, day, who, guest, n, amount(used)) })
 	}, nil
 }
 
-// openDay starts the budget of a day (2006-01-02) with the tokens in the ledger. It does nothing if that
+// measure returns the function that measures tokens of a model in the unit of the budget, at the present price.
+func (b *Daily) measure(t model.Terms) (func(model.Used) int64, error) {
+	if b.Currency == "" {
+		return func(u model.Used) int64 { return int64(max(u.Total(), 0)) }, nil
+	}
+	price, currency, known := b.prices.Find(t.Name, t.Price)
+	switch {
+	case !known:
+		return nil, fault.New(fault.Unavailable, "The portal's budget is in %s and the price of its model is not known. "+
+			"Its operator should add the model to %s.", b.Currency, usage.PricesFile)
+	case currency != b.Currency:
+		return nil, fault.New(fault.Unavailable, "The portal's budget is in %s and the price of its model in %s. Its "+
+			"operator should use one currency.", b.Currency, currency)
+	}
+	return func(u model.Used) int64 { return price.Cost(int64(u.Input), int64(u.Output)) }, nil
+}
+
+// openDay starts the budget of a day (2006-01-02) with the amounts in the ledger. It does nothing if that
 // day, or a later one, has begun.
 func (b *Daily) openDay(ctx context.Context, day string) error {
 	b.mu.Lock()
@@ -106,7 +132,9 @@ func (b *Daily) openDay(ctx context.Context, day string) error {
 	b.day, b.all, b.guests = day, 0, 0
 	b.spent, b.owed = make(map[string]int64), make(map[string]int64)
 	for who, n := range spent {
-		b.countTokens(who, strings.HasPrefix(who, guestKey), n)
+		if _, unit, _ := strings.Cut(who, " "); unit == b.Currency {
+			b.countAmount(who, strings.HasPrefix(who, guestKey), n)
+		}
 	}
 	return nil
 }
@@ -127,8 +155,8 @@ func isGuest(c task.Caller) bool {
 	return true
 }
 
-// spenderKey returns the key under which a caller's tokens are counted: the id, or a shared key for
-// callers without one and beyond maxSpenders. The caller holds mu.
+// spenderKey returns the key under which a caller's use is counted: the id, or a shared key for callers without one and
+// beyond maxSpenders, and the currency of a budget in money. The caller holds mu.
 func (b *Daily) spenderKey(c task.Caller, guest bool) string {
 	key, id := accountKey, c.ID
 	if guest {
@@ -137,23 +165,27 @@ func (b *Daily) spenderKey(c task.Caller, guest bool) string {
 	if id == "" {
 		id = c.Handle
 	}
-	if id == "" || len(id) > 200 {
+	if id == "" || len(id) > maxSpender || strings.Contains(id, " ") {
 		id = others
 	}
-	if _, known := b.spent[key+id]; !known && len(b.spent) >= maxSpenders {
+	unit := ""
+	if b.Currency != "" {
+		unit = " " + b.Currency
+	}
+	if _, known := b.spent[key+id+unit]; !known && len(b.spent) >= maxSpenders {
 		id = others
 	}
-	return key + id
+	return key + id + unit
 }
 
-// refuseReason returns the reason for users why n more tokens exceed a share, "" when they do not; the
+// refuseReason returns the reason for users why n more exceed a share, "" when they do not; the
 // caller holds mu.
 func (b *Daily) refuseReason(who string, guest bool, n int64) string {
 	const (
 		used  = "The portal's model has used up today's budget"
 		yours = "You have used up your share of today's budget of the portal's model"
 	)
-	daily := b.daily
+	daily := b.Most
 	switch {
 	case daily > 0 && b.all+n > daily:
 		return used
@@ -174,9 +206,9 @@ func (b *Daily) refuseReason(who string, guest bool, n int64) string {
 	return ""
 }
 
-// countTokens adds n tokens, negative to take some back, to the spender, the guests and the whole; the
+// countAmount adds n, negative to take some back, to the spender, the guests and the whole; the
 // caller holds mu.
-func (b *Daily) countTokens(who string, guest bool, n int64) {
+func (b *Daily) countAmount(who string, guest bool, n int64) {
 	b.spent[who] += n
 	b.all += n
 	if guest {
@@ -184,13 +216,13 @@ func (b *Daily) countTokens(who string, guest bool, n int64) {
 	}
 }
 
-// settleTokens replaces the tokens that were set aside by the used ones and stores them. If the ledger
-// fails, they are added to the spender's next settlement.
-func (b *Daily) settleTokens(ctx context.Context, day, who string, guest bool, aside, used int64) {
+// settleAmount replaces the amount that was set aside by the used one and stores it. If the ledger fails, it is added to
+// the spender's next settlement.
+func (b *Daily) settleAmount(ctx context.Context, day, who string, guest bool, aside, used int64) {
 	b.mu.Lock()
 	write := used
 	if b.day == day {
-		b.countTokens(who, guest, used-aside)
+		b.countAmount(who, guest, used-aside)
 		write += b.owed[who]
 		delete(b.owed, who)
 	}

@@ -4,16 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"agentsite/agentruntime/model"
 	"agentsite/internal/fault"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/usage"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -58,7 +64,7 @@ func guest(id string) task.Caller  { return task.Caller{Kind: "guest", Handle: "
 // take spends n tokens and reports whether it was allowed.
 func take(t *testing.T, b Budget, c task.Caller, n int) bool {
 	t.Helper()
-	settle, err := b.Reserve(t.Context(), c, n)
+	settle, err := reserve(t.Context(), b, c, n)
 	if err != nil {
 		if !fault.Is(err, fault.RateLimited) || !strings.HasSuffix(fault.As(err).Safe, "it opens again at 00:00 UTC.") {
 			t.Errorf("%v", err)
@@ -69,8 +75,31 @@ func take(t *testing.T, b Budget, c task.Caller, n int) bool {
 	return true
 }
 
+// reserve sets n tokens aside, for a question and an answer to a model that costs a millionth of a dollar a token.
+func reserve(ctx context.Context, b Budget, c task.Caller, n int) (settle func(used int), err error) {
+	half := func(n int) model.Used { return model.Used{Input: n / 2, Output: n - n/2} }
+	done, err := b.Reserve(ctx, c, model.Terms{Name: "m", Price: usage.Price{Input: 1, Output: 1}}, half(n))
+	return func(used int) { done(half(used)) }, err
+}
+
 func TestDaily_KeepsTheShares(t *testing.T) {
-	b := NewBudget(1000, clockAt(noon), newLedger())
+	for _, unit := range []string{"", "USD"} {
+		keepShares(t, NewBudget(usage.Budget{Most: 1000, Currency: unit}, pricesOf(t, `{}`), clockAt(noon), newLedger()))
+	}
+}
+
+// pricesOf returns the prices in a file with that text.
+func pricesOf(t *testing.T, text string) *usage.Prices {
+	path := filepath.Join(t.TempDir(), usage.PricesFile)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return usage.NewPrices(path, clockAt(noon), slog.New(slog.DiscardHandler))
+}
+
+// keepShares spends a budget of 1000.
+func keepShares(t *testing.T, b Budget) {
+	t.Helper()
 	for _, tt := range []struct {
 		who  task.Caller
 		n    int
@@ -93,7 +122,7 @@ func TestDaily_KeepsTheShares(t *testing.T) {
 }
 
 func TestDaily_WithoutCeilingGuestsHaveOne(t *testing.T) {
-	b := NewBudget(0, clockAt(noon), newLedger())
+	b := NewBudget(usage.Budget{Most: 0}, nil, clockAt(noon), newLedger())
 	if !take(t, b, person("ada"), 100_000_000) {
 		t.Error("an account has no ceiling")
 	}
@@ -110,11 +139,11 @@ func TestDaily_WithoutCeilingGuestsHaveOne(t *testing.T) {
 
 func TestDaily_OpensAgainAtMidnight(t *testing.T) {
 	now := noon
-	b := NewBudget(1000, func() time.Time { return now }, newLedger())
+	b := NewBudget(usage.Budget{Most: 1000}, nil, func() time.Time { return now }, newLedger())
 	if !take(t, b, person("ada"), 250) || take(t, b, person("ada"), 1) {
 		t.Fatal("the share is not kept")
 	}
-	_, err := b.Reserve(t.Context(), person("ada"), 1)
+	_, err := reserve(t.Context(), b, person("ada"), 1)
 	if f := fault.As(err); f.RetryAfter != 12*time.Hour {
 		t.Errorf("again in %v", f.RetryAfter)
 	}
@@ -122,7 +151,7 @@ func TestDaily_OpensAgainAtMidnight(t *testing.T) {
 	if take(t, b, person("ada"), 1) {
 		t.Error("a moment early")
 	}
-	late, err := b.Reserve(t.Context(), person("bob"), 250)
+	late, err := reserve(t.Context(), b, person("bob"), 250)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +163,7 @@ func TestDaily_OpensAgainAtMidnight(t *testing.T) {
 	if !take(t, b, person("bob"), 250) || take(t, b, person("bob"), 1) {
 		t.Error("yesterday's question counts today")
 	}
-	if _, err := b.Reserve(t.Context(), person("dan"), 250); err != nil {
+	if _, err := reserve(t.Context(), b, person("dan"), 250); err != nil {
 		t.Fatal(err)
 	}
 	now = noon
@@ -145,8 +174,8 @@ func TestDaily_OpensAgainAtMidnight(t *testing.T) {
 
 func TestDaily_SettlesWhatWasUsedOnce(t *testing.T) {
 	l := newLedger()
-	b := NewBudget(1000, clockAt(noon), l)
-	settle, err := b.Reserve(t.Context(), person("ada"), 250)
+	b := NewBudget(usage.Budget{Most: 1000}, nil, clockAt(noon), l)
+	settle, err := reserve(t.Context(), b, person("ada"), 250)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +190,9 @@ func TestDaily_SettlesWhatWasUsedOnce(t *testing.T) {
 	if got := l.String(); got != "map[2026-11-20:map[account:ada:250]]" {
 		t.Error(got)
 	}
-	free, _ := b.Reserve(t.Context(), guest("g"), 10)
+	free, _ := reserve(t.Context(), b, guest("g"), 10)
 	free(0)
-	free, _ = b.Reserve(t.Context(), guest("g"), 10)
+	free, _ = reserve(t.Context(), b, guest("g"), 10)
 	free(-5)
 	if got := l.String(); strings.Contains(got, "guest") {
 		t.Error(got)
@@ -172,10 +201,10 @@ func TestDaily_SettlesWhatWasUsedOnce(t *testing.T) {
 
 func TestDaily_RemembersOverARestart(t *testing.T) {
 	l := newLedger()
-	b := NewBudget(1000, clockAt(noon), l)
+	b := NewBudget(usage.Budget{Most: 1000}, nil, clockAt(noon), l)
 	take(t, b, person("ada"), 250)
 	take(t, b, guest("g1"), 20)
-	b = NewBudget(1000, clockAt(noon), l)
+	b = NewBudget(usage.Budget{Most: 1000}, nil, clockAt(noon), l)
 	if take(t, b, person("ada"), 1) || take(t, b, guest("g1"), 1) || !take(t, b, guest("g2"), 20) {
 		t.Error("what was spent is forgotten")
 	}
@@ -183,13 +212,13 @@ func TestDaily_RemembersOverARestart(t *testing.T) {
 
 func TestDaily_WritesLaterWhatTheLedgerDidNotTake(t *testing.T) {
 	l := newLedger()
-	b := NewBudget(1000, clockAt(noon), l)
+	b := NewBudget(usage.Budget{Most: 1000}, nil, clockAt(noon), l)
 	take(t, b, person("ada"), 10)
 	l.fail = errors.New("disk full")
 	take(t, b, person("ada"), 20)
 	l.fail = nil
 	ctx, cancel := context.WithCancel(t.Context())
-	settle, err := b.Reserve(ctx, person("ada"), 30)
+	settle, err := reserve(ctx, b, person("ada"), 30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,13 +228,56 @@ func TestDaily_WritesLaterWhatTheLedgerDidNotTake(t *testing.T) {
 		t.Error(got)
 	}
 	l.fail = errors.New("disk full")
-	if _, err := NewBudget(1000, clockAt(noon), l).Reserve(t.Context(), person("ada"), 1); !errors.Is(err, l.fail) {
+	if _, err := reserve(t.Context(), NewBudget(usage.Budget{Most: 1000}, nil, clockAt(noon), l), person("ada"), 1); !errors.Is(err, l.fail) {
 		t.Errorf("%v", err)
 	}
 }
 
+// A budget in money counts prices, apart from the tokens that were spent on the same day.
+func TestDaily_CountsMoney(t *testing.T) {
+	prices := pricesOf(t, `{"currency": "EUR", "models": {"dear": {"input": 2, "output": 10}, "free": {}}}`)
+	l := newLedger()
+	take(t, NewBudget(usage.Budget{Most: 1000}, nil, clockAt(noon), l), person("ada"), 250)
+	b := NewBudget(usage.Budget{Most: 1000, Currency: "EUR"}, prices, clockAt(noon), l)
+	dear, free := model.Terms{Name: "dear"}, model.Terms{Name: "free"}
+	settle, err := b.Reserve(t.Context(), person("ada"), dear, model.Used{Input: 25, Output: 20}) // 250
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Reserve(t.Context(), person("ada"), dear, model.Used{Input: 1}); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("what is set aside can be spent: %v", err)
+	}
+	if settle, err := b.Reserve(t.Context(), person("ada"), free, model.Used{Input: 1e6}); err != nil {
+		t.Errorf("free: %v", err)
+	} else {
+		settle(model.Used{Input: 1e6})
+	}
+	settle(model.Used{Input: 25, Output: 5})
+	if got := l.String(); got != "map[2026-11-20:map[account:ada:250 account:ada EUR:100]]" {
+		t.Error(got)
+	}
+	b = NewBudget(usage.Budget{Most: 1000, Currency: "EUR"}, prices, clockAt(noon), l)
+	if _, err := b.Reserve(t.Context(), person("ada"), dear, model.Used{Output: 16}); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("forgotten over a restart: %v", err)
+	}
+	for _, tt := range []struct {
+		unit  string
+		terms model.Terms
+		says  string
+	}{
+		{"EUR", model.Terms{Name: "none"}, "price of its model is not known"},
+		{"USD", dear, "in EUR"},
+		{"USD", model.Terms{Name: "own", Price: usage.Price{Input: 1}}, "in EUR"},
+	} {
+		b := NewBudget(usage.Budget{Most: 1000, Currency: tt.unit}, prices, clockAt(noon), newLedger())
+		if _, err := b.Reserve(t.Context(), person("ada"), tt.terms, model.Used{Input: 1}); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.As(err).Safe, tt.says) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
 func TestDaily_RemembersBoundedly(t *testing.T) {
-	b := NewBudget(0, clockAt(noon), newLedger())
+	b := NewBudget(usage.Budget{Most: 0}, nil, clockAt(noon), newLedger())
 	for i := range maxSpenders + 100 {
 		take(t, b, guest(fmt.Sprint(i)), 1)
 	}
@@ -214,25 +286,40 @@ func TestDaily_RemembersBoundedly(t *testing.T) {
 	}
 }
 
+// Calls at the same time never use more than the budget, nor their share of it, and all of it if they are small.
 func TestDaily_IsNeverOverspent(t *testing.T) {
-	b := NewBudget(10_000, clockAt(noon), newLedger())
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	spent := 0
-	for i := range 40 {
-		wg.Go(func() {
-			for range 100 {
-				if take(t, b, person(fmt.Sprint(i)), 7) {
-					mu.Lock()
-					spent += 7
-					mu.Unlock()
+	for _, unit := range []string{"", "USD"} {
+		l := newLedger()
+		b := NewBudget(usage.Budget{Most: 10_000, Currency: unit}, pricesOf(t, `{}`), clockAt(noon), l)
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				by := person(fmt.Sprint(i))
+				if i%2 == 0 {
+					by = guest(fmt.Sprint(i))
 				}
+				for range 200 {
+					most := 1 + rand.IntN(7)
+					settle, err := reserve(t.Context(), b, by, most)
+					if err == nil {
+						settle(1 + rand.IntN(most))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		var all, guests int64
+		for who, n := range l.days["2026-11-20"] {
+			if all += n; strings.HasPrefix(who, guestKey) {
+				guests += n
 			}
-		})
-	}
-	wg.Wait()
-	if spent > 10_000 || spent < 10_000-7 {
-		t.Errorf("%d spent", spent)
+			if strings.HasPrefix(who, guestKey) && n > 200 || n > 2500 {
+				t.Errorf("%s spent %d", who, n)
+			}
+		}
+		if all > 10_000 || all < 10_000-7 || guests > 1000 || guests < 1000-7 {
+			t.Errorf("%d spent, %d by guests", all, guests)
+		}
 	}
 }
 
@@ -245,7 +332,7 @@ func (w *world) onPortal(b Budget) {
 func TestRun_ThePortalsModelIsPaidFor(t *testing.T) {
 	l := newLedger()
 	w := newWorld(t, nil, agenttest.Turn{Text: "Hi.", Usage: &openai.Usage{TotalTokens: 77}}, agenttest.Turn{Text: "Hi."}, agenttest.Turn{Status: 500})
-	w.onPortal(NewBudget(100_000, clockAt(noon), l))
+	w.onPortal(NewBudget(usage.Budget{Most: 100_000}, nil, clockAt(noon), l))
 	call := w.call("hello")
 	call.Agent.Endpoint = ""
 	for range 3 {
@@ -268,7 +355,7 @@ func TestRun_ThePortalsModelIsPaidFor(t *testing.T) {
 
 func TestRun_SaysThatTheBudgetIsUsedUp(t *testing.T) {
 	w := newWorld(t, nil, agenttest.Turn{Text: "Hi."})
-	w.onPortal(NewBudget(100, clockAt(noon), newLedger()))
+	w.onPortal(NewBudget(usage.Budget{Most: 100}, nil, clockAt(noon), newLedger()))
 	call := w.call("hello")
 	call.Agent.Endpoint = ""
 	res, _ := w.run(call)
@@ -288,7 +375,7 @@ func TestRun_SaysThatTheBudgetIsUsedUp(t *testing.T) {
 func TestRun_StoppedQuestionsCost(t *testing.T) {
 	l := newLedger()
 	w := newWorld(t, nil, agenttest.Turn{Hang: true})
-	w.onPortal(NewBudget(1<<30, clockAt(noon), l))
+	w.onPortal(NewBudget(usage.Budget{Most: 1 << 30}, nil, clockAt(noon), l))
 	call := w.call("hello")
 	call.Agent.Endpoint = ""
 	ctx, cancel := context.WithCancel(t.Context())

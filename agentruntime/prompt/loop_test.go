@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/usage"
 )
 
 func TestDriver_Conforms(t *testing.T) {
@@ -36,7 +37,7 @@ func TestDriver_Conforms(t *testing.T) {
 						if portal {
 							call.Agent.Config, _ = json.Marshal(hub.PromptConfig{Instructions: "Echo."})
 							cfg.Models = oneModel(s.Base(m), "sk-portal", "echo-2")
-							cfg.Budget = NewBudget(1<<40, clockAt(noon), newLedger())
+							cfg.Budget = NewBudget(usage.Budget{Most: 1 << 40}, nil, clockAt(noon), newLedger())
 						} else {
 							call.Agent.Endpoint = s.Base(m)
 						}

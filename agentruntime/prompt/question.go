@@ -110,23 +110,23 @@ func (r *run) hideThoughts(reply model.Reply, before string) {
 	r.showText(reply.Text)
 }
 
-// reserve sets the tokens of a question and its longest answer aside in the portal's budget and in the ceilings of the
+// reserve sets the cost of a question and its longest answer aside in the portal's budget and in the ceilings of the
 // agent's owner. failure is the result of the task if one of them refuses. settle counts the used tokens.
 func (r *run) reserve(ctx context.Context, in, out int) (settle func(model.Used), failure *task.Result, err error) {
-	spend := func(int) {}
+	spend := func(model.Used) {}
 	if r.ask.Portal && r.d.cfg.Budget != nil {
-		spend, err = r.d.cfg.Budget.Reserve(ctx, r.call.Caller, in+out)
+		spend, err = r.d.cfg.Budget.Reserve(ctx, r.call.Caller, r.ask.Terms, model.Used{Input: in, Output: out})
 	}
 	release := func() {}
 	if err == nil {
 		if release, err = model.Reserve(ctx, r.d.cfg.Guard, r.call, r.ask.Terms, in, out); err != nil {
-			spend(0)
+			spend(model.Used{})
 		}
 	}
 	switch {
 	case err == nil:
 		return func(used model.Used) {
-			spend(used.Total())
+			spend(used)
 			model.Count(ctx, r.d.cfg.Meter, r.call, r.ask.Terms, used)
 			release()
 		}, nil, nil

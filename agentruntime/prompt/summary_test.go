@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/usage"
 )
 
 // notebook keeps one summary.
@@ -137,7 +138,7 @@ func TestRun_SummariesAreBoundByTheBudget(t *testing.T) {
 	w, n := newWorld(t, nil), &notebook{}
 	w.s.Script(summarizes)
 	w.cfg.Tools, w.cfg.Model = nil, ""
-	w.d = New(Config{RT: transport(t), Summaries: n, Models: oneModel(w.s.Base(agenttest.Scripted), "", "house"), Budget: NewBudget(100, clockAt(noon), newLedger())})
+	w.d = New(Config{RT: transport(t), Summaries: n, Models: oneModel(w.s.Base(agenttest.Scripted), "", "house"), Budget: NewBudget(usage.Budget{Most: 100}, nil, clockAt(noon), newLedger())})
 	call := w.talk(10, 4<<10)
 	call.Agent.Endpoint, call.Agent.Secret = "", ""
 	if res, _ := w.run(call); res.State != task.Failed || !strings.Contains(res.Reason, "used up today's budget") {

@@ -80,7 +80,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	d.prompt = prompt.New(prompt.Config{RT: patient,
 		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Models: p.models,
 		Tools: tools, Grants: tools, Meter: p.usage, Guard: p.ceilings, Summaries: p.db.Talks,
-		Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
+		Budget: prompt.NewBudget(p.set.Budget, p.prices, clock.Now, p.db), Log: p.log})
 	return d
 }
 

@@ -16,12 +16,18 @@ import (
 
 // openModels builds the services of named models, which it reads, of their usage, and of grants.
 func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
-	prices := usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
-	p.usage = usage.NewService(p.db.Usages, prices, p.log)
-	p.ceilings = usage.NewCeilings(p.db.Usages, ownedAgents{p}, prices)
+	p.prices = usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
+	p.usage = usage.NewService(p.db.Usages, p.prices, p.log)
+	p.ceilings = usage.NewCeilings(p.db.Usages, ownedAgents{p}, p.prices)
 	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
 		Addresses: addressPolicy{p.egress}})
+	if unit := p.set.Budget.Currency; unit != "" && p.set.Model != nil {
+		if _, currency, known := p.prices.Find(p.set.Model.Model, p.set.Model.Price); !known || currency != unit {
+			p.log.Warn("the portal's model is not asked until its price is known in the currency of --model-budget",
+				"model", p.set.Model.Model, "currency", unit, "file", usage.PricesFile)
+		}
+	}
 	return p.models.Load(ctx)
 }
 

@@ -120,6 +120,7 @@ type services struct {
 	grants   *grant.Service
 	usage    *usage.Service
 	ceilings *usage.Ceilings
+	prices   *usage.Prices
 	models   *models.Service
 	halts    *halt.Service
 }

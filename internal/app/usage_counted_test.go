@@ -91,3 +91,32 @@ func TestUsage_IsWhatTheProviderReported(t *testing.T) {
 	}
 	ada.NewToken().Must(http.MethodGet, "/api/v1/usage?of=portal", nil, http.StatusForbidden)
 }
+
+// A budget in money is spent by what the provider reported, and an agent says that it is used up.
+func TestModelBudget_InMoney(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	prices := filepath.Join(dir, usage.PricesFile)
+	if err := os.WriteFile(prices, []byte(`{"currency":"EUR","models":{"house":{"output":1000}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := agenttest.NewOpenAIServer(t)
+	model.Script(func(int, openai.ChatRequest) agenttest.Turn {
+		return agenttest.Turn{Text: "hello", Usage: &openai.Usage{PromptTokens: 1, CompletionTokens: 2000, TotalTokens: 2001}}
+	})
+	p := apptest.Start(t, func(c *app.Config) {
+		c.Data, c.LLMURL, c.LLMModel, c.ModelBudget = dir, model.Base(agenttest.Scripted), "house", "20.00EUR"
+	})
+	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "butler", "description": "Answers.", "kind": "prompt", "visibility": "public",
+		"config": map[string]any{"instructions": "Answer."}}, http.StatusCreated)
+	for i, want := range []string{"hello", "You have used up your share of today's budget"} { // 4.10 EUR are set aside, of 5.00
+		talk := bob.Conversation("butler")
+		said := bob.Say(talk, "hello")
+		if end := bob.Socket(talk).Wait("the end", func(e apptest.Event) bool {
+			return e.Task.ID == said.Tasks[0].ID && (e.Task.State == "completed" || e.Task.State == "failed")
+		}); !strings.Contains(end.Raw, want) {
+			t.Errorf("question %d: %s", i, end.Raw)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agentsite/internal/models"
+	"agentsite/internal/usage"
 )
 
 // parseLLM parses the settings of the portal's own model. given is false if none of them is set.
@@ -75,35 +76,39 @@ func nearHost(host string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// parseBudget parses the tokens per day for the portal's model: a number, optionally with k, M or
-// G. "" is 0, no limit.
-func parseBudget(s string) (int64, error) {
+// parseBudget parses the budget of a day for the portal's models: tokens, optionally with k, M or G, or an amount of money
+// with the code of its currency. "" is no bound.
+func parseBudget(s string) (b usage.Budget, err error) {
 	if s == "" {
-		return 0, nil
+		return b, nil
 	}
-	bad := fmt.Errorf("--model-budget %q: give the tokens of a day, for example 500k or 2M", s)
-	digits, factor := strings.TrimSpace(s), 1.0
-	if digits == "" {
-		return 0, bad
-	}
-	switch digits[len(digits)-1] {
-	case 'k', 'K':
+	bad := fmt.Errorf("--model-budget %q: give the tokens of a day, for example 500k or 2M, or money, for example 5.00USD",
+		s)
+	number := strings.TrimSpace(s)
+	factor := 1.0
+	digits := strings.TrimRight(number, "ABCDEFGHIJKLMNOPQRSTUVWXYZkm")
+	switch unit := number[len(digits):]; {
+	case unit == "":
+	case strings.EqualFold(unit, "k"):
 		factor = 1e3
-	case 'm', 'M':
+	case strings.EqualFold(unit, "m"):
 		factor = 1e6
-	case 'g', 'G':
+	case unit == "G":
 		factor = 1e9
-	}
-	if factor > 1 {
-		digits = digits[:len(digits)-1]
+	case len(unit) == 3 && unit == strings.ToUpper(unit):
+		b.Currency, factor = unit, usage.Unit
+		digits = strings.TrimRight(digits, " ")
+	default:
+		return b, bad
 	}
 	if digits == "" || strings.Trim(digits, "0123456789.") != "" {
-		return 0, bad
+		return usage.Budget{}, bad
 	}
 	n, err := strconv.ParseFloat(digits, 64)
-	n *= factor
-	if err != nil || n > 1e15 || n != math.Trunc(n) {
-		return 0, bad
+	n = math.Round(n*factor*1e3) / 1e3 // 0.07 * 1e6 is 70000.00000000001.
+	if err != nil || n > 1e15 || n != math.Trunc(n) || b.Currency != "" && n == 0 {
+		return usage.Budget{}, bad
 	}
-	return int64(n), nil
+	b.Most = int64(n)
+	return b, nil
 }

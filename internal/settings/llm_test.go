@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"agentsite/internal/models"
+	"agentsite/internal/usage"
 )
 
 func TestParseLLM(t *testing.T) {
@@ -63,14 +64,17 @@ func TestParseLLM_TakesTheProvider(t *testing.T) {
 }
 
 func TestParseBudget(t *testing.T) {
-	for in, want := range map[string]int64{"": 0, "0": 0, "500k": 500_000, "2M": 2_000_000, "1000000": 1_000_000, "1.5m": 1_500_000, "1G": 1e9, " 7K ": 7000} {
+	for in, want := range map[string]usage.Budget{"": {}, "0": {}, "500k": {Most: 500_000}, "2M": {Most: 2_000_000}, "1000000": {Most: 1_000_000},
+		"1.5m": {Most: 1_500_000}, "1G": {Most: 1e9}, " 7K ": {Most: 7000}, "5.00USD": {Most: 5_000_000, Currency: "USD"}, "0.07 EUR": {Most: 70_000, Currency: "EUR"},
+		"1000000CHF": {Most: 1e12, Currency: "CHF"}, "0.000001USD": {Most: 1, Currency: "USD"}} {
 		if got, err := parseBudget(in); err != nil || got != want {
-			t.Errorf("%q: %d %v", in, got, err)
+			t.Errorf("%q: %+v %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"k", " ", "-1", "+1", "1e3", "2MM", "0.5", "1.2.3", "Inf", "NaN", "0x10", "1_000", "99999999G", "lots", "."} {
+	for _, in := range []string{"k", " ", "-1", "+1", "1e3", "2MM", "0.5", "1.2.3", "Inf", "NaN", "0x10", "1_000", "99999999G", "lots", ".",
+		"USD", "0USD", "0.0000001USD", "5usd", "5US", "5$", "-5USD", "5kUSD", "5USDK", "9999999999USD"} {
 		if got, err := parseBudget(in); err == nil || !strings.Contains(err.Error(), "--model-budget") {
-			t.Errorf("%q: %d %v", in, got, err)
+			t.Errorf("%q: %+v %v", in, got, err)
 		}
 	}
 }

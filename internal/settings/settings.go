@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/models"
 	"agentsite/internal/record"
+	"agentsite/internal/usage"
 	"agentsite/internal/weborigin"
 	"agentsite/peering/gossip"
 )
@@ -104,11 +105,11 @@ type Settings struct {
 	Proxies       []netip.Prefix
 	Level         slog.Level
 	Model         *models.Model // nil: the portal has no model of its own
-	Budget        int64         // tokens per day, 0: no limit
-	Bounds        Limits        // the defaults with what Config.Limits changes
-	NetworkName   string        // name of the network, empty: no federation
-	JoinOrigins   []string      // origins of the portals in Config.Join
-	FixedTier     string        // empty: the portal chooses
+	Budget        usage.Budget
+	Bounds        Limits   // the defaults with what Config.Limits changes
+	NetworkName   string   // name of the network, empty: no federation
+	JoinOrigins   []string // origins of the portals in Config.Join
+	FixedTier     string   // empty: the portal chooses
 }
 
 // Validate checks all settings. Its error names the first invalid one and how to write it.

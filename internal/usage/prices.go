@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,8 +26,8 @@ const (
 	// maxPrice bounds the price of a million tokens, and maxTokens the tokens of a call, so that a cost fits.
 	maxPrice  = 1e5
 	maxTokens = 1e7
-	// unit is the precision of prices: millionths.
-	unit = 1_000_000
+	// Unit is the precision of prices and sums: millionths of the currency.
+	Unit = 1_000_000
 	// maxPrices bounds the file in bytes.
 	maxPrices = 1 << 20
 )
@@ -67,17 +68,31 @@ func NewPrices(path string, now func() time.Time, log *slog.Logger) *Prices {
 // Cost returns the price of tokens in millionths of the currency, 0 for a model without a price. own is the model's own
 // price; if it is zero, that in the file counts.
 func (p *Prices) Cost(model string, own Price, input, output int64) int64 {
-	m := own
-	if m == (Price{}) {
-		m = p.current().Models[model]
+	price, _, _ := p.Find(model, own)
+	return price.Cost(input, output)
+}
+
+// Find returns the price of a model and its currency: own or, if that is zero, the one in the file. It is not known if
+// the file has none; a model that costs nothing stands there with a price of 0.
+func (p *Prices) Find(model string, own Price) (price Price, currency string, known bool) {
+	list := p.current()
+	currency = cmp.Or(list.Currency, defaultCurrency)
+	if own != (Price{}) {
+		return own, currency, true
 	}
+	price, known = list.Models[model]
+	return price, currency, known
+}
+
+// Cost returns the price of tokens in millionths of the currency.
+func (p Price) Cost(input, output int64) int64 {
 	// A millionth of the currency for a token is the currency for a million of them.
-	sum := min(input, maxTokens)*toUnits(m.Input) + min(output, maxTokens)*toUnits(m.Output)
-	return (sum + unit/2) / unit
+	sum := min(max(input, 0), maxTokens)*toUnits(p.Input) + min(max(output, 0), maxTokens)*toUnits(p.Output)
+	return (sum + Unit/2) / Unit
 }
 
 // toUnits returns a price in units, so that sums do not depend on the rounding of fractions.
-func toUnits(price float64) int64 { return int64(math.Round(price * unit)) }
+func toUnits(price float64) int64 { return int64(math.Round(price * Unit)) }
 
 // Currency returns the name of the currency, "" for none.
 func (p *Prices) Currency() string { return p.current().Currency }
