@@ -153,7 +153,9 @@ var may = map[string][]string{
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
-		"internal/registry", "internal/task", "templates"),
+		"internal/registry", "internal/task", "internal/usage", "templates"),
+	// Persons, owners and operators see the cost of models in one form.
+	"handlers/pages/cost": {"internal/usage", "templates"},
 	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",
 		"internal/a2a", "templates"),
 	"handlers/pages/embed":   with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "templates"),

@@ -100,6 +100,13 @@ func (q *Queue) Snapshot() scheduler.Snapshot {
 	return q.plan.Snapshot(time.Now())
 }
 
+// AgentState returns the number of tasks of an agent that run and wait.
+func (q *Queue) AgentState(agentID string) scheduler.PlaceState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.plan.AgentState(agentID)
+}
+
 // ListCollectors returns the metrics of the queue, to be registered by the caller.
 func (q *Queue) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{q.refused, queueSizes{q}}

@@ -66,8 +66,8 @@ type Config struct {
 	Servers *registry.Service
 	// Connections counts the sockets and streams that callers hold open.
 	Connections *request.Connections
-	// Queue returns the state of the queue of tasks, for the operator.
-	Queue api.Queue
+	// Queue returns the state of the queue of tasks: all of it to the operator, that of an agent to its owners.
+	Queue Queue
 	// Examiner answers the operator's questions about this portal from its state.
 	Examiner admin.Examiner
 	Log      *slog.Logger
@@ -88,6 +88,12 @@ type Routes struct {
 	manual   *manual.Pages
 	sessions *request.Sessions
 	log      *slog.Logger
+}
+
+// Queue is the queue of tasks.
+type Queue interface {
+	api.Queue
+	agents.Queue
 }
 
 // Database counts the stored rows and bytes.
@@ -111,7 +117,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
-		Models: cfg.Models, Halts: cfg.Halts, Log: cfg.Log}, cfg.Publications)
+		Models: cfg.Models, Halts: cfg.Halts, Usage: cfg.Usage, Ceilings: cfg.Ceilings, Queue: cfg.Queue, Tasks: tasks,
+		Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,

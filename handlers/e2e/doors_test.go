@@ -141,7 +141,7 @@ func TestDoors_CallsOfEveryClientAreItsTasks(t *testing.T) {
 		want = append(want, a.by+": completed")
 	}
 
-	b.open("/agents/" + agent + "/owner")
+	b.open("/agents/" + agent + "/owner/work")
 	got := eval[[]string](b, `[...document.querySelectorAll("table.calls tbody tr")].map((r) => r.cells[2].innerText.trim() + ": " + r.cells[3].innerText.trim())`)
 	slices.Sort(got)
 	slices.Sort(want)

@@ -109,8 +109,7 @@ func TestGrants(t *testing.T) {
 			}
 			// Twelve answers of the model, each of which reported 120 tokens.
 			b.open("/account/usage?of=agents")
-			b.says("12 calls")
-			b.says("1,440 tokens")
+			b.until("12 calls and 1,440 tokens", `[...document.querySelectorAll("table.calls td.num")].map((c) => c.textContent.trim().replace(/\s+/g, " ")).join("; ").startsWith("12 calls; 1,440 tokens; ")`)
 			b.says("0.54 EUR")
 			b.until("a bar for today", `document.querySelectorAll("svg.bars rect.bar").length === 1`)
 			if s.width == desk.width {
@@ -118,6 +117,23 @@ func TestGrants(t *testing.T) {
 			}
 			b.open("/account/usage?of=agents&by=person")
 			b.says("person")
+			b.open("/account")
+			b.press(`a[href="/agents/helper/owner/work"]`)
+			b.says("Nothing runs and nothing waits")
+			b.says("Cost today")
+			b.says("0.54 EUR")
+			b.says("It has no ceiling of its own.")
+			b.until("a bar for today, twice", `document.querySelectorAll("svg.bars rect.bar-calls").length === 2`)
+			b.shot("grants-work-"+picture, true)
+			if s.width == desk.width {
+				b.look("work")
+			}
+			b.click("details.card > summary")
+			b.fill("details.card [name=reason]", "It costs too much.")
+			b.press("details.card button")
+			b.says("has paused it. It costs too much.")
+			b.press("form[action='/agents/helper/pause'] button")
+			b.says("Pause it")
 			b.clean("grants")
 		})
 	}

@@ -103,7 +103,7 @@ func TestOwner_WireLog(t *testing.T) {
 	mine, others := call(ada, "what the owner asked"), call(bea, "what bea keeps to herself")
 
 	a := visit(t, root, p, desk).as(ada)
-	a.open("/agents/keyed/owner")
+	a.open("/agents/keyed/owner/work")
 	a.until("two calls", `document.querySelectorAll("table.calls tbody tr").length === 2`)
 	if n := eval[int](a, `document.querySelectorAll("table.calls a").length`); n != 1 {
 		t.Errorf("%d wire logs for one call of the owner's", n)
@@ -119,7 +119,7 @@ func TestOwner_WireLog(t *testing.T) {
 	a.look("owner-wire")
 	a.open("/agents/keyed/owner/calls/" + others)
 	a.says("Nothing is stored of this call")
-	for _, path := range []string{"/agents/keyed/owner", "/agents/keyed/owner/calls/" + others, "/api/v1/agents/keyed/stats", "/api/v1/agents/keyed/calls/" + others} {
+	for _, path := range []string{"/agents/keyed/owner", "/agents/keyed/owner/work", "/agents/keyed/owner/calls/" + others, "/api/v1/agents/keyed/stats", "/api/v1/agents/keyed/calls/" + others} {
 		if body := ada.Must(http.MethodGet, path, nil, http.StatusOK).Body; strings.Contains(body, "herself") {
 			t.Errorf("%s shows what another person said", path)
 		}

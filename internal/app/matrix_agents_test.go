@@ -133,6 +133,7 @@ func agentCells() map[string]cell {
 			"POST /agents/{name}/report":                   {object: same, body: fixed(form("reason", "broken"))},
 			"GET /agents/{name}/owner":                     {object: same},
 			"GET /agents/{name}/owner/calls/{task}":        {object: called},
+			"GET /agents/{name}/owner/work":                {object: same},
 			"POST /agents/{name}/owners":                   {object: fresh, body: fixed(form("who", people["other"]+"x"))},
 			"POST /agents/{name}/owners/remove":            {object: shared(), body: fixed(form("who", people["other"]+"x"))},
 			"POST /agents/{name}/offer":                    {object: fresh, body: fixed(form("to", people["other"]+"x", "sure", "yes"))},

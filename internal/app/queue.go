@@ -59,6 +59,19 @@ func (p *Portal) Queue(ctx context.Context, actor ident.Actor) (scheduler.Snapsh
 	return s, nil
 }
 
+// AgentQueue returns the number of tasks of an agent that run and wait. Only those who may edit it may read it.
+func (p *Portal) AgentQueue(ctx context.Context, actor ident.Actor, name string) (running, waiting int, err error) {
+	a, err := p.hub.Get(ctx, actor, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	if !a.MayEdit(actor) {
+		return 0, 0, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
+	}
+	s := p.queue.AgentState(a.ID)
+	return s.Running, s.Waiting, nil
+}
+
 // accountName returns the name of an account, or the host of a portal; the key itself where there is none.
 func (p *Portal) accountName(ctx context.Context, class scheduler.Class, key string) string {
 	name := ""

@@ -87,6 +87,15 @@ func (s *Scheduler) Snapshot(now time.Time) Snapshot {
 	return out
 }
 
+// AgentState returns the number of tasks of an agent that run and wait.
+func (s *Scheduler) AgentState(agentID string) PlaceState {
+	out := PlaceState{Key: agentID}
+	if p, ok := s.agents[agentID]; ok {
+		out.Running, out.Waiting = p.running, p.waiting
+	}
+	return out
+}
+
 // busiest returns the places with the most tasks.
 func busiest(places map[string]*place) []PlaceState {
 	out := []PlaceState{}

@@ -104,6 +104,7 @@ const (
 type Query struct {
 	Of       Scope
 	By       By
+	AgentID  string // of one agent; "" for all
 	From, To time.Time
 }
 

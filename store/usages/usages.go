@@ -80,8 +80,8 @@ func (d *Usages) SumUsage(ctx context.Context, q usage.Query, accountID string) 
 			CAST(SUM(u.output) AS BIGINT) AS output,
 			CAST(SUM(CASE u.purpose WHEN 'talk' THEN u.cost ELSE 0 END) AS BIGINT) AS talk,
 			CAST(SUM(CASE u.purpose WHEN 'talk' THEN 0 ELSE u.cost END) AS BIGINT) AS work
-		FROM usage_days u WHERE u.day >= ?1 AND u.day <= ?2 AND `+scopes[q.Of]+`
-		GROUP BY 1 ORDER BY `+order, usage.DayOf(q.From), usage.DayOf(q.To), accountID); err != nil {
+		FROM usage_days u WHERE u.day >= ?1 AND u.day <= ?2 AND `+scopes[q.Of]+` AND (?4 = '' OR u.agent_id = ?4)
+		GROUP BY 1 ORDER BY `+order, usage.DayOf(q.From), usage.DayOf(q.To), accountID, q.AgentID); err != nil {
 		return nil, engine.MapError(err)
 	}
 	out := make([]usage.Sum, len(rows))

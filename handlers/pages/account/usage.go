@@ -10,19 +10,13 @@ import (
 
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/pages"
+	"agentsite/handlers/pages/cost"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/usage"
 	"agentsite/templates"
-)
-
-// The sizes of the plot, in units of its picture.
-const (
-	plotStep   = 10
-	plotBar    = 7
-	plotHeight = 60
 )
 
 // keyTitles are the titles of the table by its key, and of the links between them.
@@ -57,7 +51,7 @@ func (d *Pages) showUsage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		Estimated: report.Total.Estimated > 0, Unpriced: report.Currency == "" && report.Total.Calls > 0}
 	t := report.Total
 	v.Figures = []templates.Tile{
-		{Label: "Calls", Value: pages.FormatNumber(t.Calls), Hint: fmt.Sprintf("in %d days", usageDays(report))},
+		{Label: "Calls", Value: pages.FormatNumber(t.Calls), Hint: fmt.Sprintf("in %d days", cost.Days(report))},
 		{Label: "Tokens", Value: pages.FormatNumber(t.Input + t.Output),
 			Hint: pages.FormatNumber(t.Input) + " read, " + pages.FormatNumber(t.Output) + " written"}}
 	if q.Of == usage.OfAgents {
@@ -67,19 +61,18 @@ func (d *Pages) showUsage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		v.OfAgents = true
 	}
 	if report.Currency != "" {
-		cost := templates.Tile{Label: "Cost", Value: formatMoney(t.TalkCost+t.WorkCost, report.Currency)}
+		spent := templates.Tile{Label: "Cost", Value: cost.FormatMoney(t.TalkCost+t.WorkCost, report.Currency)}
 		if t.TalkCost > 0 {
-			cost.Hint = formatMoney(t.TalkCost, report.Currency) + " for the talk of teams"
+			spent.Hint = cost.FormatMoney(t.TalkCost, report.Currency) + " for the talk of teams"
 		}
-		v.Figures = append(v.Figures, cost)
+		v.Figures = append(v.Figures, spent)
 	}
-	v.Chart, v.ChartTitle = usagePlot(days)
+	v.Plot = cost.Plot(days)
 	for _, s := range report.Rows {
 		row := templates.UsageRow{Key: cmp.Or(spending.FormatKey(q.By, s.Key), "not registered"),
-			Calls:  pages.FormatCounted(int(s.Calls), "call", "calls"),
-			Tokens: pages.FormatCounted(int(s.Input+s.Output), "token", "tokens"), Estimated: s.Estimated > 0}
+			Calls: pages.FormatNumber(s.Calls), Tokens: pages.FormatNumber(s.Input + s.Output), Estimated: s.Estimated > 0}
 		if report.Currency != "" {
-			row.Cost = formatMoney(s.TalkCost+s.WorkCost, report.Currency)
+			row.Cost = cost.FormatMoney(s.TalkCost+s.WorkCost, report.Currency)
 		}
 		if q.By == usage.ByAgent && s.Key != "" {
 			row.Href = "/agents/" + url.PathEscape(s.Key)
@@ -97,17 +90,7 @@ func (d *Pages) ceilingRows(r *http.Request, actor ident.Actor, currency string)
 	}
 	rows := make([]templates.CeilingRow, len(list))
 	for i, c := range list {
-		row := templates.CeilingRow{Agent: c.Agent}
-		if c.Tokens > 0 {
-			row.Parts = append(row.Parts, templates.CeilingPart{Spent: c.Spent.Tokens, Most: c.Tokens,
-				Text: pages.FormatNumber(c.Spent.Tokens) + " of " +
-					pages.FormatCounted(int(c.Tokens), "token", "tokens")})
-		}
-		if c.Cost > 0 {
-			row.Parts = append(row.Parts, templates.CeilingPart{Spent: c.Spent.Cost, Most: c.Cost,
-				Text: formatMoney(c.Spent.Cost, "") + " of " + formatMoney(c.Cost, currency)})
-		}
-		rows[i] = row
+		rows[i] = templates.CeilingRow{Agent: c.Agent, Parts: cost.CeilingParts(c, currency)}
 	}
 	return rows, nil
 }
@@ -163,51 +146,4 @@ func usageKeys(q usage.Query) (out []templates.Choice) {
 		out = append(out, templates.Choice{Href: "/account/usage?" + usageParams(q.Of, by), Label: keyTitles[by], Current: by == q.By})
 	}
 	return out
-}
-
-// usageDays returns the number of days of a report.
-func usageDays(r usage.Report) int { return int(usage.DayOf(r.To)-usage.DayOf(r.From)) + 1 }
-
-// usagePlot draws the cost of each day, or the tokens if no model has a price; nil without data. title names the
-// plotted figure.
-func usagePlot(r usage.Report) (p *templates.Picture, title string) {
-	value, title := func(s usage.Sum) int64 { return s.TalkCost + s.WorkCost }, "cost by day"
-	if r.Total.TalkCost+r.Total.WorkCost == 0 {
-		value, title = func(s usage.Sum) int64 { return s.Input + s.Output }, "tokens by day"
-	}
-	var most int64
-	for _, s := range r.Rows {
-		most = max(most, value(s))
-	}
-	if most == 0 {
-		return nil, ""
-	}
-	days := usageDays(r)
-	format := func(n int64) string {
-		if title == "cost by day" {
-			return formatMoney(n, r.Currency)
-		}
-		return pages.FormatCounted(int(n), "token", "tokens")
-	}
-	p = &templates.Picture{Width: strconv.Itoa(days*plotStep - (plotStep - plotBar)), Height: strconv.Itoa(plotHeight),
-		From: pages.FormatMoment(r.From), To: pages.FormatMoment(r.To),
-		Desc: fmt.Sprintf("At most %s on one of %d days.", format(most), days)}
-	for _, s := range r.Rows {
-		day, err := strconv.ParseInt(s.Key, 10, 64)
-		if n := value(s); err == nil && n > 0 {
-			at, h := int(day-usage.DayOf(r.From)), max(2, int(n*plotHeight/most))
-			p.AddBar(at*plotStep, plotBar, h, plotHeight, "calls", usage.TimeOf(day).Format("2 Jan")+": "+format(n))
-		}
-	}
-	return p, title
-}
-
-// formatMoney formats millionths of a currency, with as many digits as a small sum needs.
-func formatMoney(millionths int64, currency string) string {
-	text := spending.FormatCost(millionths)
-	whole, rest, _ := strings.Cut(text, ".")
-	if rest = strings.TrimRight(rest, "0"); len(rest) < 2 {
-		rest = (rest + "00")[:2]
-	}
-	return strings.TrimSpace(whole + "." + rest + " " + currency)
 }

@@ -123,8 +123,8 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 
 // wireLog shows an owner the recorded requests and responses of one call. An owner can see only calls
 // that it made itself.
-func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.manageable(r, actor)
+func (d *Work) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := manageable(d.hub, r, actor)
 	if err != nil {
 		return err
 	}

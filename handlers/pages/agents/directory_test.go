@@ -55,7 +55,7 @@ func TestAgent_ForeignPrivateLooksLikeAbsent(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	s.AgentOf(s.Person("ann"), "secret", hub.Private)
 	bob := s.Person("bob")
-	for _, what := range []string{"", "/versions", "/versions/1", "/versions/latest", "/edit", "/owner", "/owner/calls/x", "/report", "/icon", "/embed", "/qr.svg"} {
+	for _, what := range []string{"", "/versions", "/versions/1", "/versions/latest", "/edit", "/owner", "/owner/work", "/owner/calls/x", "/report", "/icon", "/embed", "/qr.svg"} {
 		sitetest.Same(t, bob.Get("/agents/secret"+what).Is(http.StatusNotFound), bob.Get("/agents/absent"+what).Is(http.StatusNotFound), "secret", "absent")
 	}
 	for _, what := range []string{"/check", "/delete", "/edit", "/rollback", "/owners", "/owners/remove", "/offer", "/prove", "/status", "/report", "/sites"} {

@@ -28,9 +28,13 @@ var ownerDone = map[string]string{
 	"yours":    "It is yours now. Check its settings.",
 }
 
-// manageable returns the agent in the path if the actor may see the owner's page, otherwise an error.
 func (d *Owner) manageable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
-	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
+	return manageable(d.hub, r, actor)
+}
+
+// manageable returns the agent in the path if the actor may see the owner's pages, otherwise an error.
+func manageable(directory *hub.Service, r *http.Request, actor ident.Actor) (hub.Agent, error) {
+	a, err := directory.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
 		return a, err
 	}
@@ -56,14 +60,6 @@ func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	}
 	v.Ref, v.Title, v.Icon, v.Owner, v.Me = a.Name, a.Title, a.Icon, a.OwnerName, actor.Name
 	v.MayGive, v.Limits = a.MayGive(actor), d.profile.limitTexts(a)
-	stats, err := d.hub.Usage.Stats(r.Context(), actor, a.Name)
-	if err != nil {
-		return err
-	}
-	v.Tiles, v.Chart = statTiles(stats), statChart(stats.Days)
-	for _, c := range stats.Calls[:min(len(stats.Calls), callsShown)] {
-		v.Calls = append(v.Calls, callRow(a, c, a.OwnedBy(actor)))
-	}
 	shared, err := d.hub.CoOwners(r.Context(), actor, a.Name)
 	if err != nil {
 		return err
@@ -150,7 +146,6 @@ func (d *Owner) ownerChange(field, done string, typed func(in map[string]string)
 // declareRoutes declares the routes of the pages of an agent that only its owners see.
 func (d *Owner) declareRoutes(r chi.Router) {
 	r.Get("/agents/{name}/owner", d.site.Page(d.ownerPage))
-	r.Get("/agents/{name}/owner/calls/{task}", d.site.Page(d.wireLog))
 	r.Post("/agents/{name}/owners", d.site.Page(d.shareAgent()))
 	r.Post("/agents/{name}/owners/remove", d.site.Page(d.unshareAgent()))
 	r.Post("/agents/{name}/offer", d.site.Page(d.offerAgent()))

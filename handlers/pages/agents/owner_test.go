@@ -15,6 +15,8 @@ func TestOwner_StatusIsSetAndShown(t *testing.T) {
 	ann, bob := s.Person("ann"), s.Person("bob")
 	s.AgentOf(ann, "echo", hub.Public)
 	bob.Get("/agents/echo/owner").Is(http.StatusForbidden)
+	bob.Get("/agents/echo/owner/work").Is(http.StatusForbidden)
+	ann.Get("/agents/echo/owner/work").Is(http.StatusOK)
 	s.Guest().Get("/agents/echo/owner").Leads("/login?next=%2Fagents%2Fecho%2Fowner")
 	bob.Post("/agents/echo/status", "state", "withdrawn").Is(http.StatusForbidden)
 	ann.Post("/agents/echo/status", "state", "deprecated", "message", "Use calc instead.").Leads("/agents/echo/owner?done=status#status")

@@ -210,7 +210,11 @@ func (d *Profile) pauseAgent(w http.ResponseWriter, r *http.Request, actor ident
 	if err != nil {
 		return err
 	}
-	return respond.SeeOther(w, r, "/agents/"+url.PathEscape(name)+"#alive")
+	to := "/agents/" + url.PathEscape(name)
+	if in.Get("back") == "work" {
+		return respond.SeeOther(w, r, to+"/owner/work")
+	}
+	return respond.SeeOther(w, r, to+"#alive")
 }
 
 // declareRoutes declares the routes of the pages of one agent that everyone with access sees.

@@ -113,6 +113,11 @@ func (s *Site) Queue(_ context.Context, actor ident.Actor) (scheduler.Snapshot, 
 	return s.QueueState, hub.RequireOperator(actor)
 }
 
+// AgentQueue implements handlers' port of the queue. No task waits.
+func (s *Site) AgentQueue(context.Context, ident.Actor, string) (running, waiting int, err error) {
+	return 0, 0, nil
+}
+
 // book implements chat.Directory with the hub and the accounts, as the portal does.
 type book struct {
 	hub *hub.Service
