@@ -56,11 +56,11 @@ var may = map[string][]string{
 	"internal/strictjson": {},
 	// Every decoder of answers of other servers uses lenientjson.
 	"internal/lenientjson": {},
-	"migrations":          {},
-	"static":              {},
-	"docs":                {},
-	"internal/account":    leaves,
-	"internal/record":     leaves,
+	"migrations":           {},
+	"static":               {},
+	"docs":                 {},
+	"internal/account":     leaves,
+	"internal/record":      leaves,
 	// canonical encodes bytes and does not depend on the types of records.
 	"internal/record/canonical": {},
 	// A search reports how much of the network it has covered, in terms of federation.
@@ -158,11 +158,13 @@ var may = map[string][]string{
 	"handlers/pages/cost": {"internal/usage", "templates"},
 	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",
 		"internal/a2a", "templates"),
-	"handlers/pages/embed":   with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "templates"),
-	"handlers/pages/manual":  with(leaves, "internal/account", "internal/hub", "templates"),
-	"handlers/pages/message": with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/task", "internal/a2a", "templates"),
-	"web":                    with(leaves, "handlers", "handlers/request", "handlers/respond"),
-	"internal/app":           {"*"},
+	// Pages of any kind show what a change did.
+	"handlers/pages/linediff": {"templates"},
+	"handlers/pages/embed":    with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "templates"),
+	"handlers/pages/manual":   with(leaves, "internal/account", "internal/hub", "templates"),
+	"handlers/pages/message":  with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/task", "internal/a2a", "templates"),
+	"web":                     with(leaves, "handlers", "handlers/request", "handlers/respond"),
+	"internal/app":            {"*"},
 	// The packages of a model and of gossip parse their own settings.
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/models", "internal/record",
 		"internal/usage", "peering/gossip"),
