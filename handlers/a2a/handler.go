@@ -27,6 +27,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/notify"
 	"agentsite/internal/strictjson"
 	"agentsite/internal/task"
@@ -202,6 +203,7 @@ func readBody(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte
 	if err != nil {
 		return nil, a2a.Fail(a2a.CodeParse, "The body ended early.")
 	}
+	b = lenientjson.TrimMark(b)
 	if len(bytes.TrimSpace(b)) > 0 {
 		if err := strictjson.Check(b); err != nil {
 			if _, ok := errors.AsType[*json.SyntaxError](err); ok {

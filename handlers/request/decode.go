@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/strictjson"
 )
 
@@ -49,6 +50,7 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 func DecodeLine(b []byte, v any) error { return decodeText(b, v, true, false) }
 
 func decodeText(b []byte, v any, known, text bool) error {
+	b = lenientjson.TrimMark(b)
 	err := strictjson.Check(b)
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/task"
 )
 
@@ -79,6 +80,9 @@ func ReadCall(b []byte) (Call, *Failure) {
 	if json.Unmarshal(b, &w) != nil {
 		return Call{ID: null}, Fail(CodeInvalidRequest, "The body is not a JSON-RPC request object.")
 	}
+	if len(w.Params) > 0 {
+		w.Params = lenientjson.OrObject(w.Params)
+	}
 	c := Call{ID: null, Params: w.Params}
 	switch {
 	case len(w.ID) == 0 || len(w.ID) > maxID || strings.IndexByte("\"-0123456789n", w.ID[0]) < 0:
@@ -98,8 +102,24 @@ func ReadCall(b []byte) (Call, *Failure) {
 	return c, nil
 }
 
+// requestForms are members that languages without empty objects, or with numbers as ids, write otherwise.
+var requestForms = lenientjson.Forms{
+	Objects: []string{"params", "metadata", "configuration", "message", "pushNotificationConfig",
+		"taskPushNotificationConfig", "authentication"},
+	Texts:  []string{"messageId", "contextId", "taskId"},
+	Opaque: []string{"data", "metadata"},
+}
+
 // decodeStrict decodes JSON into v. Its failure names the field that has the wrong type.
 func decodeStrict(b []byte, v any) *Failure {
+	f := decodeOnce(b, v)
+	if f != nil && f.Code == CodeInvalidParams && decodeOnce(requestForms.Mend(b), v) == nil {
+		return nil
+	}
+	return f
+}
+
+func decodeOnce(b []byte, v any) *Failure {
 	if len(bytes.TrimSpace(b)) == 0 {
 		b = []byte("{}")
 	}

@@ -53,7 +53,7 @@ func TestReadList_Bounds(t *testing.T) {
 	if f != nil || got.State != task.InputRequired || got.PageSize != 50 || got.After.IsZero() || !got.Artifacts {
 		t.Errorf("%+v %v", got, f)
 	}
-	for _, b := range []string{`{"pageSize":-1}`, `{"pageSize":1e3}`, `{"status":"completed"}`, `{"status":"TASK_STATE_completed"}`, `{"pageToken":"` + strings.Repeat("x", 300) + `"}`, `{"historyLength":-1}`, `{"contextId":5}`} {
+	for _, b := range []string{`{"pageSize":-1}`, `{"pageSize":1e3}`, `{"status":"completed"}`, `{"status":"TASK_STATE_completed"}`, `{"pageToken":"` + strings.Repeat("x", 300) + `"}`, `{"historyLength":-1}`, `{"contextId":true}`} {
 		if _, f := ReadList([]byte(b)); f == nil || f.Code != CodeInvalidParams {
 			t.Errorf("%s: %v", b, f)
 		}

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"strings"
+	"slices"
 
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/strictjson"
 )
 
@@ -38,6 +39,7 @@ func (m *message) readMeta() (strictjson.Object, bool) { return m.params.Object(
 // readMessages decodes a body. batch is true for a list of messages. An invalid message of a batch gets
 // an error in its place; p is the error for the whole body.
 func readMessages(b []byte) (list []message, batch bool, p *Problem) {
+	b = lenientjson.TrimMark(b)
 	if err := strictjson.Check(b); err != nil {
 		p := &Problem{Code: CodeParse, Status: http.StatusBadRequest,
 			Message: "The body cannot be read as JSON: " + err.Error() + "."}
@@ -92,10 +94,52 @@ func readMessage(raw json.RawMessage) (m message, p *Problem) {
 		}
 		return m, nil
 	}
-	if m.params, ok = o.Object("params"); !ok {
+	if m.params, ok = strictjson.Split(lenientjson.OrObject(o.Get("params"))); !ok {
 		return m, &Problem{Code: CodeInvalidParams, Status: http.StatusBadRequest, Message: "params: use an object."}
 	}
+	m.params = mendParams(m.params)
 	return m, nil
+}
+
+// objectParams are the params that are objects; languages without empty objects write them as [].
+var objectParams = []string{"arguments", "_meta", "capabilities", "clientInfo", "context", "notifications",
+	"inputResponses"}
+
+// mendParams returns params without those that are null, and with empty objects in place of empty lists.
+func mendParams(params strictjson.Object) strictjson.Object {
+	params = slices.DeleteFunc(params, func(m strictjson.Member) bool { return string(m.Value) == "null" })
+	for i, m := range params {
+		if slices.Contains(objectParams, m.Name) {
+			params[i].Value = lenientjson.OrObject(m.Value)
+		}
+		if m.Name != "_meta" && m.Name != "capabilities" {
+			continue
+		}
+		if inner, ok := strictjson.Split(params[i].Value); ok && hasEmptyList(inner) {
+			params[i].Value = joinMembers(inner)
+		}
+	}
+	return params
+}
+
+func hasEmptyList(o strictjson.Object) bool {
+	return slices.ContainsFunc(o, func(m strictjson.Member) bool { return m.Value[0] == '[' })
+}
+
+// joinMembers returns an object in JSON, with empty objects in place of empty lists.
+func joinMembers(o strictjson.Object) json.RawMessage {
+	out := make(map[string]json.RawMessage, len(o))
+	for _, m := range o {
+		out[m.Name] = m.Value
+		if m.Value[0] == '[' {
+			out[m.Name] = lenientjson.OrObject(m.Value)
+		}
+	}
+	b, err := json.Marshal(out)
+	if err != nil { // of parts that were checked
+		panic(err)
+	}
+	return b
 }
 
 // validID reports whether raw is a request id: a string or an integer, within maxID bytes.
@@ -107,7 +151,7 @@ func validID(raw json.RawMessage) bool {
 		return true
 	}
 	return (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') && len(raw) <= 20 &&
-		!strings.ContainsAny(string(raw), ".eE")
+		!bytes.ContainsAny(bytes.TrimSuffix(raw, []byte(".0")), ".eE")
 }
 
 // wrapAnswer encodes a JSON-RPC answer; key is "result" or "error".

@@ -1,0 +1,63 @@
+package lenientjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// Forms names members of requests of a protocol whose values may have another form than its schema.
+type Forms struct {
+	Objects []string // an empty list is an empty object
+	Texts   []string // a number is a text
+	Opaque  []string // members that are not looked into
+}
+
+// maxMended bounds the depth to which Mend looks.
+const maxMended = 8
+
+// Mend returns a JSON value in which the named members have the forms of the schema, at any depth. What
+// is no JSON is returned as it is.
+func (f Forms) Mend(raw []byte) []byte { return f.mend(bytes.TrimSpace(raw), maxMended) }
+
+func (f Forms) mend(raw []byte, depth int) []byte {
+	if len(raw) == 0 || depth == 0 {
+		return raw
+	}
+	switch raw[0] {
+	case '[':
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			return raw
+		}
+		for i := range list {
+			list[i] = f.mend(list[i], depth-1)
+		}
+		return marshal(list, raw)
+	case '{':
+		var o map[string]json.RawMessage
+		if json.Unmarshal(raw, &o) != nil {
+			return raw
+		}
+		for name, v := range o {
+			switch {
+			case slices.Contains(f.Objects, name) && isEmptyList(bytes.TrimSpace(v)):
+				o[name] = json.RawMessage("{}")
+			case slices.Contains(f.Texts, name) && (v[0] == '-' || v[0] >= '0' && v[0] <= '9'):
+				o[name] = marshal(string(v), v)
+			case !slices.Contains(f.Opaque, name):
+				o[name] = f.mend(v, depth-1)
+			}
+		}
+		return marshal(o, raw)
+	}
+	return raw
+}
+
+func marshal(v any, otherwise []byte) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return otherwise
+	}
+	return b
+}
