@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"agentsite/internal/hub"
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/weborigin"
 )
 
@@ -55,15 +57,13 @@ type Card struct {
 // wireCard holds the fields of both versions' cards. Its field types tolerate malformed values that do
 // no harm.
 type wireCard struct {
-	Name        str               `json:"name"`
-	Description str               `json:"description"`
-	Version     str               `json:"version"`
-	Skills      []json.RawMessage `json:"skills"`
-	InputModes  strs              `json:"defaultInputModes"`
-	OutputModes strs              `json:"defaultOutputModes"`
-	Provider    struct {
-		Organization str `json:"organization"`
-	} `json:"provider"`
+	Name         str               `json:"name"`
+	Description  str               `json:"description"`
+	Version      str               `json:"version"`
+	Skills       []json.RawMessage `json:"skills"`
+	InputModes   strs              `json:"defaultInputModes"`
+	OutputModes  strs              `json:"defaultOutputModes"`
+	Provider     provider          `json:"provider"`
 	Capabilities struct {
 		Streaming flag `json:"streaming"`
 	} `json:"capabilities"`
@@ -80,11 +80,21 @@ type wireCard struct {
 	Security           []json.RawMessage `json:"security"`
 }
 
+// provider is an object, or the name of the organization alone.
+type provider struct {
+	Organization str `json:"organization"`
+	Name         str `json:"name"`
+}
+
+// SetText implements lenientjson.TextSetter.
+func (p *provider) SetText(s string) { p.Organization = str(s) }
+
 // parseCard reads a card that was fetched from address. ok is false if b is not a card at all. If the
 // card cannot be used, err states the reason in words for users.
 func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err error) {
 	var w wireCard
-	if !isObject(b) || json.Unmarshal(b, &w) != nil {
+	b = lenientjson.TrimMark(b)
+	if !isObject(b) || lenientjson.Decode(b, &w) != nil {
 		return c, d, false, nil
 	}
 	if w.Name == "" || len(w.Interfaces) == 0 && w.URL == "" && len(w.Skills) == 0 {
@@ -92,7 +102,7 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 	}
 	c = Card{
 		URL: address, Raw: b, Streaming: bool(w.Capabilities.Streaming),
-		Version: Line(string(w.Version), 40), Provider: Line(string(w.Provider.Organization), maxTitle),
+		Version: Line(string(w.Version), 40), Provider: Line(string(cmp.Or(w.Provider.Organization, w.Provider.Name)), maxTitle),
 		NeedsAuth: len(w.Requirements)+len(w.Security) > 0,
 	}
 	c.AuthHeader = keyHeader(w.Schemes)
@@ -216,7 +226,7 @@ func parseVersion(s, def string) string {
 // the way. A card that names itself by a loopback name ("localhost", "0.0.0.0") means the host that it
 // was read from, if that is loopback too. It returns the URL to use, or the problem.
 func sameAgent(target, card string) (string, string) {
-	t, err := url.Parse(target)
+	t, err := resolveAddress(strings.TrimSpace(target), card)
 	if err != nil || len(target) > 2048 || t.Host == "" || t.User != nil || t.Scheme != "http" && t.Scheme != "https" {
 		return "", "its card names an address that is not http or https"
 	}
@@ -244,6 +254,42 @@ func sameAgent(target, card string) (string, string) {
 		return t.String(), ""
 	}
 	return "", "its card names an address on another host, " + Line(t.Host, 100)
+}
+
+// resolveAddress parses an address in a card: absolute, relative to the card, or a host without a scheme,
+// which has that of the card.
+func resolveAddress(target, card string) (*url.URL, error) {
+	base, err := url.Parse(card)
+	if err != nil || target == "" || strings.Contains(target, "://") {
+		return url.Parse(target)
+	}
+	if strings.HasPrefix(target, "/") { // also //host/path
+		return base.Parse(target)
+	}
+	first, _, _ := strings.Cut(target, "/")
+	if at, err := url.Parse(base.Scheme + "://" + first); err == nil && isHost(at, base) {
+		return url.Parse(base.Scheme + "://" + target)
+	}
+	return base.Parse(target)
+}
+
+// isHost reports whether the first part of an address without a scheme is a host: it has a port, or is the
+// card's host, this machine, an IP address, or a name with a top-level domain.
+func isHost(at, card *url.URL) bool {
+	h := at.Hostname()
+	if _, err := netip.ParseAddr(h); err == nil || at.Port() != "" || loopbackName(h) ||
+		strings.EqualFold(h, card.Hostname()) {
+		return true
+	}
+	i := strings.LastIndexByte(h, '.')
+	if i <= 0 || h[0] == '.' {
+		return false
+	}
+	switch strings.ToLower(h[i+1:]) {
+	case "json", "php", "aspx", "ashx", "asp", "jsp", "do", "cgi", "py", "html", "htm", "js", "rb", "pl":
+		return false
+	}
+	return true
 }
 
 func loopbackName(h string) bool {
@@ -364,12 +410,12 @@ type strs []string
 
 // UnmarshalJSON never fails, so that one malformed field does not make a whole card unusable.
 func (s *strs) UnmarshalJSON(b []byte) error {
-	var list []any
-	if json.Unmarshal(b, &list) != nil {
-		return nil
+	var list []json.RawMessage
+	if err := lenientjson.Decode(b, &list); err != nil {
+		return err
 	}
 	for _, v := range list {
-		if t, ok := v.(string); ok {
+		if t := lenientjson.TextOf(v); t != "" && v[0] != '[' {
 			*s = append(*s, t)
 		}
 	}

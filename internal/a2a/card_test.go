@@ -44,7 +44,7 @@ func TestParseCard_TakesBothVersions(t *testing.T) {
 	want := hub.Described{
 		Name: "weather-bot", Title: "Weather Bot", Description: "Knows\nthe  sky.", Kind: hub.A2A, Endpoint: "https://a.example/rpc",
 		InputModes: []string{"text/plain", "text/plain"},
-		Skills:     []hub.Skill{{ID: "f", Name: "Forecast", Description: "d", Tags: []string{"rain"}, Examples: []string{"Will it rain?"}}},
+		Skills:     []hub.Skill{{ID: "f", Name: "Forecast", Description: "d", Tags: []string{"rain", "3"}, Examples: []string{"Will it rain?"}}},
 		Config:     json.RawMessage(`{"card_url":"https://a.example/.well-known/agent-card.json","binding":"JSONRPC","version":"1.0","tenant":"t1","streaming":true,"auth_header":"X-Key"}`),
 	}
 	if diff := cmp.Diff(want, d); diff != "" {
@@ -72,7 +72,19 @@ func TestParseCard_ChoosesOnlyWhatMayBeCalled(t *testing.T) {
 		{"http://a.example/", "http://127.0.0.1:9/", "", "another host"},
 		{"http://a.example/", "http://u:p@a.example/", "", "not http or https"},
 		{"http://a.example/", "javascript:alert(1)", "", "not http or https"},
-		{"http://a.example/", "/relative", "", "not http or https"},
+		{"http://a.example/", "/relative", "http://a.example/relative", ""},
+		{"https://a.example/x/card.json", "rpc", "https://a.example/x/rpc", ""},
+		{"https://a.example/x/card.json", "./rpc?a=1", "https://a.example/x/rpc?a=1", ""},
+		{"https://a.example/x/card.json", "../rpc.php", "https://a.example/rpc.php", ""},
+		{"https://a.example/card.json", "//a.example/rpc", "https://a.example/rpc", ""},
+		{"https://a.example/card.json", "a.example/rpc", "https://a.example/rpc", ""},
+		{"https://a.example/card.json", "a.example:444/rpc", "https://a.example:444/rpc", ""},
+		{"https://a.example/card.json", "api.b.example/rpc", "https://api.b.example/rpc", ""},
+		{"http://127.0.0.1:9/card.json", "localhost:9/rpc", "http://127.0.0.1:9/rpc", ""},
+		{"http://127.0.0.1:9/card.json", "127.0.0.1:9", "http://127.0.0.1:9", ""},
+		{"http://127.0.0.1:9/card.json", "rpc.json", "http://127.0.0.1:9/rpc.json", ""},
+		{"http://a.example/", " /rpc ", "http://a.example/rpc", ""},
+		{"http://a.example/", "b.example/rpc", "", "another host"},
 		{"http://a.example/", "grpc://a.example", "", "not http or https"},
 	} {
 		b, _ := json.Marshal(map[string]any{"name": "n", "supportedInterfaces": []any{map[string]string{"url": tt.iface, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}}})
@@ -195,7 +207,7 @@ func TestReadCard_SaysWhatItFound(t *testing.T) {
 
 func TestProposeName_IsAlwaysUsable(t *testing.T) {
 	for title, want := range map[string]string{
-		"Weather Bot": "weather-bot", "Search": "search-agent", "天気": "agents-example-com", "42": "agent-42",
+		"Weather Bot": "weather-bot", "Search": "search-agent", "天気": "tian-qi", "42": "agent-42",
 		"  --A--  ": "a-agent", "Admin": "admin-agent", strings.Repeat("long ", 20): "long-long-long-long-long-long-long-long",
 	} {
 		if got := ProposeName(title, "https://agents.example.com/x"); got != want {
@@ -239,4 +251,25 @@ func FuzzParseCard(f *testing.F) {
 			t.Errorf("%+v", d)
 		}
 	})
+}
+
+func TestParseCard_TakesOtherForms(t *testing.T) {
+	for name, more := range map[string]string{
+		"capabilities list": `"capabilities":[]`, "capabilities null": `"capabilities":null`, "capabilities text": `"capabilities":"none"`,
+		"streaming text": `"capabilities":{"streaming":"true","extensions":{}}`, "provider text": `"provider":"Acme"`,
+		"provider list": `"provider":[]`, "provider null": `"provider":null`, "provider name": `"provider":{"name":"Acme","url":7}`,
+		"version number": `"version":1.2`, "description list": `"description":["a","b"]`, "description null": `"description":null`,
+		"skills null": `"skills":null`, "skills object": `"skills":{"0":{"id":"a"}}`, "one odd skill": `"skills":[7,null,{"id":1,"name":["x"],"tags":"t"}]`,
+		"one skill": `"skills":{"id":"a","name":"A"}`, "tags text": `"skills":[{"id":"a","tags":"t","examples":null}]`,
+		"modes text": `"defaultInputModes":"text"`, "modes null": `"defaultOutputModes":null`, "schemes list": `"securitySchemes":[]`,
+		"security null": `"security":null`, "additional object": `"additionalInterfaces":{}`, "interfaces null": `"supportedInterfaces":null`,
+		"signatures text": `"signatures":"x","iconUrl":[],"documentationUrl":7`,
+	} {
+		for mark, text := range map[string]string{"": "", " with a mark": "\xef\xbb\xbf"} {
+			_, d, ok, err := parseCard([]byte(text+`{"name":"N","url":"/rpc","preferredTransport":"JSONRPC","protocolVersion":"0.3.0",`+more+`}`), "https://a.example/card.json")
+			if !ok || err != nil || d.Endpoint != "https://a.example/rpc" || d.Name != "n-agent" {
+				t.Errorf("%s%s: %+v %v %v", name, mark, d, ok, err)
+			}
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/lenientjson"
 )
 
 // maxCardBytes is the maximum size of a card in bytes; a larger one is an error.
@@ -137,6 +138,7 @@ func fetchCard(ctx context.Context, client *http.Client, address string) ([]byte
 	if len(b) > maxCardBytes {
 		return nil, limitError("it is larger than %d KiB", maxCardBytes>>10)
 	}
+	b = lenientjson.TrimMark(b)
 	if !isObject(b) {
 		return nil, notA2AError(b, resp.StatusCode)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/task"
 )
 
@@ -319,18 +320,12 @@ type str string
 
 // UnmarshalJSON never fails, so that one malformed field does not lose a whole answer.
 func (s *str) UnmarshalJSON(b []byte) error {
-	var v string
-	if json.Unmarshal(b, &v) == nil {
-		*s = str(v)
-	}
+	*s = str(lenientjson.TextOf(b))
 	return nil
 }
 
-// flag decodes a JSON boolean; any other value counts as false.
+// flag decodes a boolean, also one that is written as text or number; any other value counts as false.
 type flag bool
 
 // UnmarshalJSON never fails, so that one malformed field does not lose a whole answer.
-func (f *flag) UnmarshalJSON(b []byte) error {
-	*f = flag(bytes.Equal(b, []byte("true")))
-	return nil
-}
+func (f *flag) UnmarshalJSON(b []byte) error { return lenientjson.Decode(b, (*bool)(f)) }

@@ -3,12 +3,16 @@ package a2a
 import (
 	"net/url"
 	"strings"
+	"unicode"
+
+	"github.com/mozillazg/go-unidecode"
+	"golang.org/x/text/unicode/norm"
 
 	"agentsite/internal/ident"
 )
 
-// ProposeName returns a name that ident.CheckName accepts, made from a title or, if the title has no
-// usable letters, from the host of address. The name may be taken already.
+// ProposeName returns a name that ident.CheckName accepts, made from a title in any script or, if the
+// title has no letters, from the host of address. The name may be taken already.
 func ProposeName(title, address string) string {
 	host := ""
 	if u, err := url.Parse(address); err == nil {
@@ -28,21 +32,40 @@ func ProposeName(title, address string) string {
 	return "remote-agent"
 }
 
-// makeSlug returns the letters a–z and digits of s in lower case, with one hyphen in place of each run
-// of other characters, and no hyphen at either end.
+// makeSlug returns s in the letters a–z and digits, with one hyphen in place of each run of other
+// characters, and no hyphen at either end. Letters with accents lose these, compatible forms such as
+// half-width ones are made plain, and letters of other scripts are transliterated.
 func makeSlug(s string) string {
 	var b strings.Builder
 	gap := false
-	for _, r := range strings.ToLower(s) {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			if gap && b.Len() > 0 {
-				b.WriteByte('-')
-			}
-			gap = false
-			b.WriteRune(r)
+	write := func(r rune) {
+		if gap && b.Len() > 0 {
+			b.WriteByte('-')
+		}
+		gap = false
+		b.WriteRune(r)
+	}
+	wide := false // the character before is a word of its own, as in Chinese
+	for _, r := range norm.NFKD.String(s) {
+		if unicode.In(r, unicode.Mn, unicode.Cf) {
 			continue
 		}
-		gap = true
+		plain := strings.ToLower(unidecode.Unidecode(string(r)))
+		word := unicode.In(r, unicode.Han)
+		gap = gap || word || wide
+		wide = word
+		if r != '\'' && r != '’' {
+			for _, c := range plain {
+				if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+					write(c)
+				} else if c != '\'' && c != '`' || r < unicode.MaxASCII {
+					gap = true
+				}
+			}
+		}
+		if plain == "" && !unicode.IsLetter(r) {
+			gap = true
+		}
 	}
 	return b.String()
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"agentsite/internal/lenientjson"
 )
 
 // maxAgentFile is the maximum size of an agent's file in bytes.
@@ -92,7 +94,7 @@ func readFile(e env, name string, most int64) ([]byte, error) {
 	if err == nil && int64(len(b)) > most {
 		err = fmt.Errorf("%s is larger than %d KiB", name, most>>10)
 	}
-	return b, err
+	return lenientjson.TrimMark(b), err
 }
 
 // agentDraft reads a file in the API's format for agents, or an A2A agent card. "icon_file" is a

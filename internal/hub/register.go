@@ -44,12 +44,16 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	return err
 }
 
+// maxNumbered bounds the number that is added to a proposed name which is taken.
+const maxNumbered = 100
+
 // Publish registers an agent with the actor as owner. A draft with only the endpoint of an A2A agent is
-// completed from its agent card. An endpoint that does not answer is registered as unreachable.
+// completed from its agent card, whose name gets a number if it is taken. An endpoint that does not answer is registered as unreachable.
 func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agent, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Agent{}, err
 	}
+	chosen := d.Name != nil
 	d, err := s.consultAddress(ctx, actor, d)
 	if err != nil {
 		return Agent{}, err
@@ -73,7 +77,12 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	if err := s.mayStore(actor, a); err != nil {
 		return Agent{}, err
 	}
-	if err := s.store.CreateAgent(ctx, a, sealed); err != nil {
+	err = s.store.CreateAgent(ctx, a, sealed)
+	for n, name := 2, a.Name; fault.Is(err, fault.Conflict) && !chosen && n <= maxNumbered; n++ {
+		a.Name = ident.Numbered(name, n)
+		err = s.store.CreateAgent(ctx, a, sealed)
+	}
+	if err != nil {
 		if fault.Is(err, fault.Conflict) {
 			return Agent{}, &fault.Error{Kind: fault.Conflict,
 				Safe:   "The name " + a.Name + " is taken. Choose another.",

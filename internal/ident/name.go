@@ -2,6 +2,7 @@ package ident
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -40,6 +41,12 @@ func CheckName(name string) error {
 		return fmt.Errorf("%q is reserved by the portal; choose another", name)
 	}
 	return nil
+}
+
+// Numbered returns a name with a number at its end, cut to the length of names.
+func Numbered(name string, n int) string {
+	end := "-" + strconv.Itoa(n)
+	return strings.TrimRight(name[:min(len(name), maxName-len(end))], "-") + end
 }
 
 // CheckForm is CheckName for names that the portal gives its own agents: these may be reserved words.

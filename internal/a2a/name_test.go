@@ -1,0 +1,40 @@
+package a2a
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"agentsite/internal/ident"
+)
+
+func TestProposeName_TakesAnyScript(t *testing.T) {
+	for title, want := range map[string]string{
+		"Naïve Résumé": "naive-resume", "Weather Bot": "weather-bot", "Über-Straße": "uber-strasse",
+		"天气助手": "tian-qi-zhu-shou", "日程助手": "ri-cheng-zhu-shou", "天气 Bot": "tian-qi-bot",
+		"Погода": "pogoda", "Агент №7": "agent-no7", "Ελληνικά": "ellenika", "مساعد": "msd",
+		"날씨": "nalssi", "てんき": "tenki", "テンキ": "tenki", "ﾃﾝｷ": "tenki", "Łódź": "lodz", "Ångström Æther": "angstrom-aether",
+		"ｆｕｌｌ　ｗｉｄｔｈ": "full-width", "Người Việt": "nguoi-viet", "हिन्दी": "hindii", "ไทย": "aithy", "שלום": "shlvm",
+		"①②③ steps": "agent-123-steps", "Bob's bot": "bobs-bot", "O’Neil": "oneil", "a\u200bb": "ab", "İstanbul": "istanbul",
+		"🤖": "example-org", "": "example-org", "  ": "example-org", "---": "example-org", "x": "x-agent",
+		"admin": "admin-agent",
+	} {
+		if got := ProposeName(title, "https://example.org/agent"); got != want {
+			t.Errorf("%q: %q, want %q", title, got, want)
+		}
+	}
+}
+
+func TestProposeName_IsAlwaysAName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		title, address := rapid.String().Draw(t, "title"), rapid.String().Draw(t, "address")
+		name := ProposeName(title, address)
+		n := rapid.IntRange(2, 99999).Draw(t, "number")
+		if err := ident.CheckName(name); err != nil {
+			t.Fatalf("%q: %q: %v", title, name, err)
+		}
+		if err := ident.CheckName(ident.Numbered(name, n)); err != nil {
+			t.Fatalf("%q: %v", ident.Numbered(name, n), err)
+		}
+	})
+}
