@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -86,6 +86,9 @@ var may = map[string][]string{
 	// usage counts calls by ids and names, whatever the directory knows of agents.
 	"handlers/api/spending": with(leaves, "handlers/request", "handlers/respond", "internal/models", "internal/usage"),
 	"internal/usage":        leaves,
+	// personal writes archives of the records and files that the stores hold about an account.
+	"internal/personal": leaves,
+	"handlers/personal": with(leaves, "handlers/pages", "handlers/request", "handlers/respond", "internal/personal", "templates"),
 	"internal/halt":         with(leaves, "internal/hub"),
 	"internal/models":       with(leaves, "internal/usage"),
 	"internal/openai":       leaves,
@@ -123,6 +126,8 @@ var may = map[string][]string{
 	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
 	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
 	"store/usages":        {"internal/usage"},
+	// personal knows which columns of all stores are personal.
+	"store/personal": {"internal/personal"},
 	"store/halts":         {"internal/clock", "internal/halt", "internal/ident", "store/rows"},
 	"store/models":        {"internal/clock", "internal/fault", "internal/models", "internal/usage"},
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},

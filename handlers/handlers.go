@@ -25,6 +25,7 @@ import (
 	"agentsite/handlers/pages/embed"
 	"agentsite/handlers/pages/manual"
 	"agentsite/handlers/pages/message"
+	personalpages "agentsite/handlers/personal"
 	"agentsite/handlers/request"
 	"agentsite/handlers/search"
 	"agentsite/internal/account"
@@ -35,6 +36,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
+	"agentsite/internal/personal"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
 	"agentsite/internal/usage"
@@ -58,6 +60,7 @@ type Config struct {
 	Ceilings   *usage.Ceilings
 	Models     *models.Service
 	Halts      *halt.Service
+	Personal   *personal.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -86,6 +89,7 @@ type Routes struct {
 	admin    *admin.Pages
 	account  *accountpages.Pages
 	manual   *manual.Pages
+	personal *personalpages.Handlers
 	sessions *request.Sessions
 	log      *slog.Logger
 }
@@ -134,7 +138,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
-		manual: manual.New(portal, accounts, directory, site, renderer),
+		manual:   manual.New(portal, accounts, directory, site, renderer),
+		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 	}
 }
 
@@ -148,6 +153,7 @@ func (h *Routes) IsOperator(r *http.Request) bool {
 func (h *Routes) API(r chi.Router) {
 	h.api.Routes(r)
 	h.streams.Routes(r)
+	h.personal.API(r)
 }
 
 // Pages declares the routes of the portal's pages. Every route that changes something is a POST and every
@@ -159,6 +165,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.chats.Routes(r)
 	h.files.Routes(r)
 	h.account.Routes(r)
+	h.personal.Pages(r)
 	h.admin.Routes(r)
 	h.site.Routes(r)
 }

@@ -24,6 +24,7 @@ import (
 	"agentsite/store/halts"
 	"agentsite/store/hooks"
 	"agentsite/store/models"
+	"agentsite/store/personal"
 	"agentsite/store/postgres"
 	"agentsite/store/quotas"
 	"agentsite/store/replica"
@@ -53,6 +54,7 @@ type DB struct {
 	Hooks    *hooks.Hooks
 	Grants   *grants.Grants
 	Usages   *usages.Usages
+	Personal *personal.Data
 	Models   *models.Models
 	Halts    *halts.Halts
 	Talks    *chats.Summaries
@@ -206,7 +208,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f),
+		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
 		Models: models.New(f), Halts: halts.New(f), Talks: chats.NewSummaries(f),
 		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),

@@ -78,6 +78,14 @@ func (s *Service) BeginRemoval(ctx context.Context, actor ident.Actor, name stri
 	return a, s.setDisabled(ctx, actor, a.Name, clock.Now())
 }
 
+// Find returns the account of a name. Only operators may call it.
+func (s *Service) Find(ctx context.Context, actor ident.Actor, name string) (Account, error) {
+	if err := requireOperator(actor); err != nil {
+		return Account{}, err
+	}
+	return s.findByName(ctx, name)
+}
+
 // findByName returns the account of a name; a NotFound fault if there is none.
 func (s *Service) findByName(ctx context.Context, name string) (Account, error) {
 	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))

@@ -321,6 +321,8 @@ func cells() map[string]cell {
 		"POST /api/v1/tasks/{id}/input":                      {object: task(agenttest.Hang), body: fixed(map[string]any{"text": "yes"})},
 		"GET /api/v1/me":                                     {},
 		"GET /api/v1/tokens":                                 {},
+		"POST /api/v1/me/export":                             {},
+		"POST /account/export":                               {body: fixed(form())},
 		"POST /api/v1/tokens":                                {body: fixed(map[string]any{"label": "new", "scopes": []string{"account"}})},
 		"DELETE /api/v1/tokens/{id}":                         {object: token},
 

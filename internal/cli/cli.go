@@ -63,6 +63,8 @@ func commands() []command {
 			dataFlags},
 		{"user enable", "NAME", "let a disabled account sign in again", runUserEnable, dataFlags},
 		{"user remove", "NAME", "erase an account, its data and its agents for good", runUserRemove, removeFlags},
+		{"user export", "NAME FILE", "write everything that the portal holds about an account to a zip file",
+			runUserExport, dataFlags},
 		{"user reset", "NAME", "print a link that sets a new password", runUserReset, resetFlags},
 		{"token add", "", "make an API token and print it once", runTokenAdd, tokenFlags},
 		{"agent run", "-- CMD [ARG…]", "connect a program to a portal as an agent", runAgentRun, agentRunFlags},

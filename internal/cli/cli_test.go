@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
@@ -177,6 +178,18 @@ func TestRun_AccountsOnAFolder(t *testing.T) {
 		t.Error(status, errs)
 	}
 	ok("correct horse battery\n", "user", "add", "carl")
+	archive := filepath.Join(t.TempDir(), "carl.zip")
+	if out := ok("", "user", "export", "carl", archive); !strings.HasPrefix(out, "exported carl to "+archive) {
+		t.Error(out)
+	}
+	if z, err := zip.OpenReader(archive); err != nil || len(z.File) < 3 {
+		t.Error("the archive is damaged", err)
+	} else {
+		z.Close()
+	}
+	if status, _, errs := run(t, vars, "", "user", "export", "nobody", archive); status != 1 || !strings.Contains(errs, "no account") {
+		t.Error(status, errs)
+	}
 	if status, _, errs := run(t, vars, "karl\n", "user", "remove", "carl"); status != 2 || !strings.Contains(errs, "nothing was removed") {
 		t.Error(status, errs)
 	}

@@ -167,6 +167,22 @@ func runUserRemove(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
+// runUserExport writes everything that the portal holds about an account to a file.
+func runUserExport(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := checkArgs("user export", args, 2, 2); err != nil {
+		return err
+	}
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
+		size, err := control.ExportUserTo(ctx, c, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "exported %s to %s, %d bytes; it holds what the person wrote in private, so keep it secret\n",
+			record.CleanLine(args[0]), args[1], size)
+		return nil
+	})
+}
+
 func runUserReset(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("user reset", args, 1, 1); err != nil {
 		return err

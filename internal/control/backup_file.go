@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -14,20 +15,30 @@ import (
 // path first and then renames it, so that an unfinished backup cannot be mistaken for a complete one. It
 // removes those that killed backups left in the same folder, because they hold keys.
 func BackupTo(ctx context.Context, c Control, path, passphrase string) (size int64, err error) {
+	return writeWhole(path, func(w io.Writer) error { return c.Backup(ctx, w, passphrase) })
+}
+
+// ExportUserTo writes all data about an account to the file path, as BackupTo does, and returns its size.
+func ExportUserTo(ctx context.Context, c Control, name, path string) (size int64, err error) {
+	return writeWhole(path, func(w io.Writer) error { return c.ExportUser(ctx, name, w) })
+}
+
+// writeWhole writes the file path, which appears once it is complete.
+func writeWhole(path string, write func(io.Writer) error) (size int64, err error) {
 	part, err := store.CreateScratch(filepath.Dir(path))
 	if err != nil {
-		return 0, fmt.Errorf("create the backup: %w", err)
+		return 0, fmt.Errorf("create %s: %w", path, err)
 	}
 	defer part.Remove()
 	f, err := os.OpenFile(part.Path, os.O_WRONLY, 0)
 	if err != nil {
-		return 0, fmt.Errorf("create the backup: %w", err)
+		return 0, fmt.Errorf("create %s: %w", path, err)
 	}
-	if err := errors.Join(c.Backup(ctx, f, passphrase), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
 		return 0, err
 	}
 	if err := os.Rename(part.Path, path); err != nil {
-		return 0, fmt.Errorf("keep the backup: %w", err)
+		return 0, fmt.Errorf("keep %s: %w", path, err)
 	}
 	st, err := os.Stat(path)
 	if err != nil {

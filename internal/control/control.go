@@ -33,6 +33,8 @@ type Control interface {
 	SetUserDisabled(ctx context.Context, name string, disabled bool) error
 	// RemoveUser erases an account and its data. After an interruption it may be called again.
 	RemoveUser(ctx context.Context, name string) (Removal, error)
+	// ExportUser writes all data about an account to w as a zip file. If it fails, the bytes written are useless.
+	ExportUser(ctx context.Context, name string, w io.Writer) error
 	ResetLink(ctx context.Context, name string) (string, error)
 	AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (string, error)
 	// Backup writes a verified copy of everything to w. If it fails, the bytes written to w are useless.

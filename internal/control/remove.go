@@ -2,8 +2,10 @@ package control
 
 import (
 	"context"
+	"io"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/personal"
 	"agentsite/internal/task"
 )
 
@@ -72,6 +74,16 @@ func (c *localControl) RemoveUser(ctx context.Context, name string) (Removal, er
 		}
 	}
 	return out, c.db.EraseAccount(ctx, a.ID, system)
+}
+
+// ExportUser implements Control.
+func (c *localControl) ExportUser(ctx context.Context, name string, w io.Writer) error {
+	a, err := c.accounts.Find(ctx, system, name)
+	if err != nil {
+		return err
+	}
+	service := personal.New(c.db.Personal, c.db.Chat.Files, "this portal")
+	return service.Export(ctx, personal.Subject{ID: a.ID, Name: a.Name}, w)
 }
 
 // stoppedRuntime is the runtime of a portal that does not run.

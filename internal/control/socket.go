@@ -160,21 +160,29 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return local.Doctor(ctx, doctor.Question{Agent: in.Name, Portal: in.Label})
 	})
 	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", api.PeersAs(cfg.Peers, system, cfg.Log)))
-	mux.HandleFunc("POST /backup", func(w http.ResponseWriter, r *http.Request) {
-		var in controlRequest
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		out := &begunWriter{Writer: w}
-		if err := local.Backup(r.Context(), out, in.Passphrase); err != nil {
-			cfg.Log.Error("backup", "error", err)
-			if !out.begun {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
+	stream := func(name string, write func(context.Context, controlRequest, io.Writer) error) {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+			var in controlRequest
+			if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
 				return
 			}
-			panic(http.ErrAbortHandler) // aborts the stream, so that the client does not take the backup for complete
-		}
+			out := &begunWriter{Writer: w}
+			if err := write(r.Context(), in, out); err != nil {
+				cfg.Log.Error(name, "error", err)
+				if !out.begun {
+					http.Error(w, err.Error(), http.StatusInternalServerError)
+					return
+				}
+				panic(http.ErrAbortHandler) // aborts the stream, so that the client does not take a part for the whole
+			}
+		})
+	}
+	stream("backup", func(ctx context.Context, in controlRequest, w io.Writer) error {
+		return local.Backup(ctx, w, in.Passphrase)
+	})
+	stream("user.export", func(ctx context.Context, in controlRequest, w io.Writer) error {
+		return local.ExportUser(ctx, in.Name, w)
 	})
 	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)},
@@ -363,6 +371,18 @@ func (c *remoteControl) AddToken(ctx context.Context, user, label string, scopes
 	life time.Duration) (secret string, err error) {
 	err = c.callOp(ctx, "token.add", controlRequest{Name: user, Label: label, Scopes: scopes, Life: life}, &secret)
 	return secret, err
+}
+
+func (c *remoteControl) ExportUser(ctx context.Context, name string, w io.Writer) error {
+	resp, err := c.postOp(ctx, "user.export", controlRequest{Name: name})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("the running portal could not export the account; its log says why: %w", err)
+	}
+	return nil
 }
 
 func (c *remoteControl) Backup(ctx context.Context, w io.Writer, passphrase string) error {

@@ -90,7 +90,7 @@ var scopeTexts = map[ident.Scope][2]string{
 	ident.ChatRead:    {"Read conversations", "Those you are in"},
 	ident.ChatWrite:   {"Talk", "Start conversations and write in them"},
 	ident.Tasks:       {"Tasks", "See and stop the work you asked for"},
-	ident.AccountAll:  {"Account", "Your password, sessions and tokens"},
+	ident.AccountAll:  {"Account", "Your password, sessions and tokens, and an export of all your data"},
 	ident.Admin:       {"Operate", "Everything the operator may do"},
 }
 

@@ -1,0 +1,82 @@
+// Package personal has the API routes and the page about a person's own data: its export and its erasure.
+package personal
+
+import (
+	"bufio"
+	"log/slog"
+	"mime"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+	"agentsite/internal/personal"
+)
+
+// Handlers answers the routes of the API and the pages. Create them with New.
+type Handlers struct {
+	service  *personal.Service
+	sessions *request.Sessions
+	site     *pages.Site
+	log      *slog.Logger
+}
+
+// New returns handlers over the service.
+func New(service *personal.Service, sessions *request.Sessions, site *pages.Site, log *slog.Logger) *Handlers {
+	return &Handlers{service, sessions, site, log}
+}
+
+// API declares the routes below /api/v1.
+func (h *Handlers) API(r chi.Router) {
+	r.Post("/me/export", h.sessions.API(h.export))
+}
+
+// Pages declares the routes of the pages.
+func (h *Handlers) Pages(r chi.Router) {
+	r.Post("/account/export", h.site.Page(h.export))
+}
+
+// export sends the archive while it is made. An error after the beginning aborts the answer, so that nobody takes a
+// part for the whole.
+func (h *Handlers) export(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	of, err := h.service.MayExport(actor)
+	if err != nil {
+		return err
+	}
+	name := of.Name + "-" + clock.Now().UTC().Format("2006-01-02") + ".zip"
+	head := w.Header()
+	head.Set("Content-Type", "application/zip")
+	head.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	head.Set("Cache-Control", "no-store")
+	out := &begun{ResponseWriter: w}
+	b := bufio.NewWriterSize(out, 64<<10)
+	err = h.service.Export(r.Context(), of, b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		return nil
+	}
+	if !out.begun {
+		for _, k := range []string{"Content-Type", "Content-Disposition"} {
+			head.Del(k)
+		}
+		return err
+	}
+	h.log.Error("export an account", "error", err)
+	panic(http.ErrAbortHandler)
+}
+
+// begun notes whether an answer has begun.
+type begun struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (b *begun) Write(p []byte) (int, error) {
+	b.begun = true
+	return b.ResponseWriter.Write(p)
+}
