@@ -89,9 +89,9 @@ var may = map[string][]string{
 	// personal writes archives of the records and files that the stores hold about an account.
 	"internal/personal": leaves,
 	"handlers/personal": with(leaves, "handlers/pages", "handlers/request", "handlers/respond", "internal/personal", "templates"),
-	"internal/halt":         with(leaves, "internal/hub"),
-	"internal/models":       with(leaves, "internal/usage"),
-	"internal/openai":       leaves,
+	"internal/halt":     with(leaves, "internal/hub"),
+	"internal/models":   with(leaves, "internal/usage"),
+	"internal/openai":   leaves,
 	// linkwire defines the messages between the link protocol's handler, its driver and the command
 	// line.
 	"internal/linkwire": leaves,
@@ -121,13 +121,13 @@ var may = map[string][]string{
 	// replica stores the records of all portals and does not depend on agents of the directory.
 	"store/replica": {"internal/clock", "internal/fault", "internal/federation", "internal/record", "migrations"},
 	// rows stores reserved names and the log of decisions, which several stores need.
-	"store/rows":          {"internal/clock", "internal/fault", "internal/ident"},
-	"store/accounts":      {"internal/account", "internal/clock", "internal/fault", "internal/ident"},
-	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
-	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
-	"store/usages":        {"internal/usage"},
+	"store/rows":     {"internal/clock", "internal/fault", "internal/ident"},
+	"store/accounts": {"internal/account", "internal/clock", "internal/fault", "internal/ident"},
+	"store/hooks":    {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
+	"store/agents":   {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
+	"store/usages":   {"internal/usage"},
 	// personal knows which columns of all stores are personal.
-	"store/personal": {"internal/personal"},
+	"store/personal":      {"internal/personal"},
 	"store/halts":         {"internal/clock", "internal/halt", "internal/ident", "store/rows"},
 	"store/models":        {"internal/clock", "internal/fault", "internal/models", "internal/usage"},
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},
@@ -158,7 +158,8 @@ var may = map[string][]string{
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
-		"internal/registry", "internal/task", "internal/usage", "templates"),
+		"internal/registry", "internal/task", "templates"),
+	"handlers/pages/work": with(leaves, "internal/halt", "internal/hub", "internal/task", "internal/usage", "templates"),
 	// Persons, owners and operators see the cost of models in one form.
 	"handlers/pages/cost": {"internal/usage", "templates"},
 	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",

@@ -25,6 +25,7 @@ import (
 	"agentsite/handlers/pages/embed"
 	"agentsite/handlers/pages/manual"
 	"agentsite/handlers/pages/message"
+	"agentsite/handlers/pages/work"
 	personalpages "agentsite/handlers/personal"
 	"agentsite/handlers/request"
 	"agentsite/handlers/search"
@@ -88,6 +89,7 @@ type Routes struct {
 	embed    *embed.Embed
 	admin    *admin.Pages
 	account  *accountpages.Pages
+	work     *work.Pages
 	manual   *manual.Pages
 	personal *personalpages.Handlers
 	sessions *request.Sessions
@@ -97,7 +99,7 @@ type Routes struct {
 // Queue is the queue of tasks.
 type Queue interface {
 	api.Queue
-	agents.Queue
+	work.Queue
 }
 
 // Database counts the stored rows and bytes.
@@ -121,8 +123,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
-		Models: cfg.Models, Halts: cfg.Halts, Usage: cfg.Usage, Ceilings: cfg.Ceilings, Queue: cfg.Queue, Tasks: tasks,
-		Log: cfg.Log}, cfg.Publications)
+		Models: cfg.Models, Halts: cfg.Halts, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
@@ -138,8 +139,9 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
-		manual:   manual.New(portal, accounts, directory, site, renderer),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
+		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
+		manual:   manual.New(portal, accounts, directory, site, renderer),
 	}
 }
 
@@ -161,6 +163,7 @@ func (h *Routes) API(r chi.Router) {
 func (h *Routes) Pages(r chi.Router) {
 	h.manual.Routes(r)
 	h.agents.Routes(r)
+	h.work.Routes(r)
 	h.embed.Routes(r)
 	h.chats.Routes(r)
 	h.files.Routes(r)

@@ -18,7 +18,8 @@ type Budget interface {
 	// Reserve sets the most that a question of caller to a model can use aside. It refuses with a RateLimited fault
 	// beyond the bound and, if the bound is in money and the model has no price, with an Unavailable one. settle is
 	// called once, with the used tokens.
-	Reserve(ctx context.Context, caller task.Caller, t model.Terms, most model.Used) (settle func(model.Used), err error)
+	Reserve(ctx context.Context, caller task.Caller, t model.Terms, most model.Used) (settle func(model.Used),
+		err error)
 }
 
 // Ledger stores the spent amounts so that they survive a restart. It is called without a lock held.
@@ -58,8 +59,8 @@ type Daily struct {
 	owed   map[string]int64 // amounts that the ledger has failed to store, by spender
 }
 
-// NewBudget returns a budget for a day: guests together get a tenth, one account a quarter, one guest a fiftieth. Without
-// a bound accounts have no ceiling and guests together 200,000 tokens. A budget in money needs prices.
+// NewBudget returns a budget for a day: guests together get a tenth, one account a quarter, one guest a fiftieth.
+// Without a bound accounts have no ceiling and guests together 200,000 tokens. A budget in money needs prices.
 func NewBudget(most usage.Budget, prices *usage.Prices, now clock.Clock, ledger Ledger) *Daily {
 	return &Daily{Budget: most, prices: prices, now: now, ledger: ledger}
 }
@@ -68,7 +69,8 @@ var _ Budget = (*Daily)(nil)
 
 // Reserve implements Budget. An amount that is set aside counts as spent until settled. An error of the
 // ledger is returned as it is.
-func (b *Daily) Reserve(ctx context.Context, caller task.Caller, t model.Terms, most model.Used) (func(model.Used), error) {
+func (b *Daily) Reserve(ctx context.Context, caller task.Caller, t model.Terms, most model.Used) (func(model.Used),
+	error) {
 	now := b.now().UTC()
 	amount, err := b.measure(t)
 	if err == nil {
@@ -102,8 +104,8 @@ func (b *Daily) measure(t model.Terms) (func(model.Used) int64, error) {
 	price, currency, known := b.prices.Find(t.Name, t.Price)
 	switch {
 	case !known:
-		return nil, fault.New(fault.Unavailable, "The portal's budget is in %s and the price of its model is not known. "+
-			"Its operator should add the model to %s.", b.Currency, usage.PricesFile)
+		return nil, fault.New(fault.Unavailable, "The portal's budget is in %s and the price of its model is not "+
+			"known. Its operator should add the model to %s.", b.Currency, usage.PricesFile)
 	case currency != b.Currency:
 		return nil, fault.New(fault.Unavailable, "The portal's budget is in %s and the price of its model in %s. Its "+
 			"operator should use one currency.", b.Currency, currency)

@@ -159,8 +159,8 @@ func serveFlags(fs *flags) {
 	fs.hideDefault("llm-key")
 	fs.addSetting(&fs.cfg.LLMModel, "llm-model", "AGENTSITE_LLM_MODEL", "its `NAME`, for example llama3.2")
 	fs.addSetting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET",
-		"`AMOUNT` a day, UTC, that the portal's own models may use: tokens, for example 2M, or money, for example 5.00USD; "+
-			"default no ceiling for accounts")
+		"`AMOUNT` a day, UTC, that the portal's own models may use: tokens, for example 2M, or money, for example "+
+			"5.00USD; default no ceiling for accounts")
 	fs.addSetting(&fs.cfg.Limits, "limits", "AGENTSITE_LIMITS",
 		"bounds that differ from the defaults, as `NAME=VALUE` pairs separated by commas; /docs/operate/limits lists them")
 	fs.addSetting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP",

@@ -76,14 +76,14 @@ func nearHost(host string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// parseBudget parses the budget of a day for the portal's models: tokens, optionally with k, M or G, or an amount of money
-// with the code of its currency. "" is no bound.
+// parseBudget parses the budget of a day for the portal's models: tokens, optionally with k, M or G, or an amount of
+// money with the code of its currency. "" is no bound.
 func parseBudget(s string) (b usage.Budget, err error) {
 	if s == "" {
 		return b, nil
 	}
-	bad := fmt.Errorf("--model-budget %q: give the tokens of a day, for example 500k or 2M, or money, for example 5.00USD",
-		s)
+	bad := fmt.Errorf("--model-budget %q: give the tokens of a day, for example 500k or 2M, or money, for example "+
+		"5.00USD", s)
 	number := strings.TrimSpace(s)
 	factor := 1.0
 	digits := strings.TrimRight(number, "ABCDEFGHIJKLMNOPQRSTUVWXYZkm")

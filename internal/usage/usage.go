@@ -38,8 +38,8 @@ type Call struct {
 	Estimated bool
 }
 
-// Budget is the most that the models of the portal may use in a day: tokens or, with a currency, millionths of it. Most 0
-// is no bound.
+// Budget is the most that the models of the portal may use in a day: tokens or, with a currency, millionths of it. Most
+// 0 is no bound.
 type Budget struct {
 	Most     int64
 	Currency string

@@ -127,9 +127,11 @@ func usageScopes(actor ident.Actor, q usage.Query) (out []templates.Choice) {
 	if actor.IsOperator() {
 		list = append(list, usage.OfPortal)
 	}
-	labels := map[usage.Scope]string{usage.OfMe: "What you asked", usage.OfAgents: "Your agents", usage.OfPortal: "The portal"}
+	labels := map[usage.Scope]string{usage.OfMe: "What you asked",
+		usage.OfAgents: "Your agents", usage.OfPortal: "The portal"}
 	for _, of := range list {
-		out = append(out, templates.Choice{Href: "/account/usage?" + usageParams(of, q.By), Label: labels[of], Current: of == q.Of})
+		out = append(out, templates.Choice{Href: "/account/usage?" + usageParams(of, q.By),
+			Label: labels[of], Current: of == q.Of})
 	}
 	return out
 }
@@ -143,7 +145,8 @@ func usageKeys(q usage.Query) (out []templates.Choice) {
 		list = append(list, usage.ByOwner)
 	}
 	for _, by := range list {
-		out = append(out, templates.Choice{Href: "/account/usage?" + usageParams(q.Of, by), Label: keyTitles[by], Current: by == q.By})
+		out = append(out, templates.Choice{Href: "/account/usage?" + usageParams(q.Of, by),
+			Label: keyTitles[by], Current: by == q.By})
 	}
 	return out
 }

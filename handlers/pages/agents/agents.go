@@ -3,7 +3,6 @@
 package agents
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -18,12 +17,9 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/halt"
 	"agentsite/internal/hub"
-	"agentsite/internal/ident"
 	"agentsite/internal/limit"
 	"agentsite/internal/models"
 	"agentsite/internal/registry"
-	"agentsite/internal/task"
-	"agentsite/internal/usage"
 )
 
 // Config holds the parts of a portal that the pages about agents need.
@@ -39,17 +35,7 @@ type Config struct {
 	Markup   *markup.Renderer
 	Halts    *halt.Service   // nil for none
 	Models   *models.Service // nil offers none to choose from
-	Usage    *usage.Service  // nil shows no cost, and so does Ceilings
-	Ceilings *usage.Ceilings
-	Queue    Queue
-	Tasks    *task.Service
 	Log      *slog.Logger
-}
-
-// Queue is the queue of an agent's tasks.
-type Queue interface {
-	// AgentQueue returns the number of tasks that run and wait. Only those who may edit the agent may read it.
-	AgentQueue(ctx context.Context, actor ident.Actor, name string) (running, waiting int, err error)
 }
 
 // Pages are the pages about agents. Create them with New.
@@ -57,7 +43,6 @@ type Pages struct {
 	directory *Directory
 	form      *Form
 	owner     *Owner
-	work      *Work
 	// Profile is the page of one agent; the chat pages show it again if a first message is refused.
 	Profile *Profile
 }
@@ -120,8 +105,6 @@ func New(cfg Config, publications Publications) *Pages {
 			models: cfg.Models},
 		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, publications: publications,
 			profile: profile, site: cfg.Site},
-		work: &Work{hub: cfg.Hub, halts: cfg.Halts, usage: cfg.Usage, ceilings: cfg.Ceilings, queue: cfg.Queue,
-			tasks: cfg.Tasks, site: cfg.Site},
 		Profile: profile,
 	}
 }
@@ -132,5 +115,4 @@ func (p *Pages) Routes(r chi.Router) {
 	p.Profile.declareRoutes(r)
 	p.form.declareRoutes(r)
 	p.owner.declareRoutes(r)
-	p.work.declareRoutes(r)
 }

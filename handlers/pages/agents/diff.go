@@ -35,7 +35,7 @@ func readable(s string) string {
 	if !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
 		return s
 	}
-	return indented(s)
+	return pages.IndentJSON(s)
 }
 
 func splitLines(s string) []string {

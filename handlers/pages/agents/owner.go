@@ -8,6 +8,7 @@ import (
 
 	"agentsite/handlers/api"
 	"agentsite/handlers/pages"
+	"agentsite/handlers/pages/work"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
@@ -29,22 +30,7 @@ var ownerDone = map[string]string{
 }
 
 func (d *Owner) manageable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
-	return manageable(d.hub, r, actor)
-}
-
-// manageable returns the agent in the path if the actor may see the owner's pages, otherwise an error.
-func manageable(directory *hub.Service, r *http.Request, actor ident.Actor) (hub.Agent, error) {
-	a, err := directory.Get(r.Context(), actor, request.PathName(r))
-	if err != nil {
-		return a, err
-	}
-	if !actor.IsPerson() {
-		return a, fault.New(fault.Unauthenticated, "Log in to manage this agent.")
-	}
-	if !a.MayEdit(actor) {
-		return a, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
-	}
-	return a, nil
+	return work.Manageable(d.hub, r, actor)
 }
 
 func (d *Owner) ownerPage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

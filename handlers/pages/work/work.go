@@ -1,6 +1,9 @@
-package agents
+// Package work has the pages about the work of an agent: its queue, its cost and its calls. Only its owners and the
+// operator see them.
+package work
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -8,7 +11,9 @@ import (
 
 	"agentsite/handlers/pages"
 	"agentsite/handlers/pages/cost"
+	"agentsite/handlers/request"
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -17,8 +22,14 @@ import (
 	"agentsite/templates"
 )
 
-// Work has the page about the work of an agent, and the wire logs of calls. Only owners see them.
-type Work struct {
+// Queue is the queue of an agent's tasks.
+type Queue interface {
+	// AgentQueue returns the number of tasks that run and wait. Only those who may edit the agent may read it.
+	AgentQueue(ctx context.Context, actor ident.Actor, name string) (running, waiting int, err error)
+}
+
+// Pages are the page about the work of an agent, and the wire logs of calls. Create them with New.
+type Pages struct {
 	hub      *hub.Service
 	halts    *halt.Service
 	usage    *usage.Service
@@ -28,9 +39,30 @@ type Work struct {
 	site     *pages.Site
 }
 
+// New returns the pages. Without a service of usage they show no cost.
+func New(directory *hub.Service, halts *halt.Service, used *usage.Service, ceilings *usage.Ceilings, queue Queue,
+	tasks *task.Service, site *pages.Site) *Pages {
+	return &Pages{directory, halts, used, ceilings, queue, tasks, site}
+}
+
+// Manageable returns the agent in the path if the actor may see the owner's pages, otherwise an error.
+func Manageable(directory *hub.Service, r *http.Request, actor ident.Actor) (hub.Agent, error) {
+	a, err := directory.Get(r.Context(), actor, request.PathName(r))
+	if err != nil {
+		return a, err
+	}
+	if !actor.IsPerson() {
+		return a, fault.New(fault.Unauthenticated, "Log in to manage this agent.")
+	}
+	if !a.MayEdit(actor) {
+		return a, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
+	}
+	return a, nil
+}
+
 // showWork shows the queue, the cost and the last calls of an agent. Callers are shown by kind only.
-func (d *Work) showWork(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := manageable(d.hub, r, actor)
+func (d *Pages) showWork(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := Manageable(d.hub, r, actor)
 	if err != nil {
 		return err
 	}
@@ -74,7 +106,7 @@ func (d *Work) showWork(w http.ResponseWriter, r *http.Request, actor ident.Acto
 }
 
 // addCost adds the cost of an agent's models to the page of the person who owns it.
-func (d *Work) addCost(r *http.Request, actor ident.Actor, a hub.Agent, v *templates.WorkView) error {
+func (d *Pages) addCost(r *http.Request, actor ident.Actor, a hub.Agent, v *templates.WorkView) error {
 	report, err := d.usage.Report(r.Context(), actor, usage.Query{Of: usage.OfAgents, By: usage.ByDay, AgentID: a.ID})
 	if err != nil {
 		return err
@@ -113,7 +145,8 @@ func failedToday(days []hub.Day) int {
 	return 0
 }
 
-func (d *Work) declareRoutes(r chi.Router) {
+// Routes declares the routes of the pages.
+func (d *Pages) Routes(r chi.Router) {
 	r.Get("/agents/{name}/owner/work", d.site.Page(d.showWork))
 	r.Get("/agents/{name}/owner/calls/{task}", d.site.Page(d.wireLog))
 }

@@ -1,8 +1,6 @@
-package agents
+package work
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -123,8 +121,8 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 
 // wireLog shows an owner the recorded requests and responses of one call. An owner can see only calls
 // that it made itself.
-func (d *Work) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := manageable(d.hub, r, actor)
+func (d *Pages) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := Manageable(d.hub, r, actor)
 	if err != nil {
 		return err
 	}
@@ -151,7 +149,7 @@ func wirePairs(list []hub.Trace) []templates.WirePair {
 	var out []templates.WirePair
 	for _, t := range list {
 		m := &templates.WireMessage{Time: pages.FormatMoment(t.At), Head: t.Head,
-			Body: indented(strings.TrimRight(t.Body, "\r\n"))}
+			Body: pages.IndentJSON(strings.TrimRight(t.Body, "\r\n"))}
 		if int64(len(t.Body)) < t.Size {
 			m.Cut = "The first " + pages.FormatBytes(int64(len(t.Body))) + " of " + pages.FormatBytes(t.Size) + "."
 		}
@@ -166,16 +164,4 @@ func wirePairs(list []hub.Trace) []templates.WirePair {
 		}
 	}
 	return out
-}
-
-// indented returns JSON with indentation, and other text unchanged.
-func indented(body string) string {
-	if !json.Valid([]byte(body)) {
-		return body
-	}
-	var out bytes.Buffer
-	if json.Indent(&out, []byte(body), "", "  ") != nil {
-		return body
-	}
-	return out.String()
 }
