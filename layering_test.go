@@ -162,7 +162,7 @@ var may = map[string][]string{
 	"handlers/pages/work": with(leaves, "internal/halt", "internal/hub", "internal/task", "internal/usage", "templates"),
 	// Persons, owners and operators see the cost of models in one form.
 	"handlers/pages/cost": {"internal/usage", "templates"},
-	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",
+	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/task", "internal/schema",
 		"internal/a2a", "templates"),
 	// Pages of any kind show what a change did.
 	"handlers/pages/linediff": {"templates"},

@@ -34,6 +34,7 @@ type ConversationView struct {
 	Past                            string // earlier messages that new members see: all or nothing
 	Pinned, Archived                bool
 	Notify                          string // notifications for all messages (""), for mentions, or for nothing
+	Grants                          []GrantRow // of the reader, in this conversation only
 	Settings                        string // sentence on which agent answers messages without a mention
 	MaxFile                         int64
 	BranchedHref                    string // address of the conversation that this one was copied from

@@ -44,6 +44,7 @@ type Conversations interface {
 type Grants interface {
 	Begin(ctx context.Context, u grant.Use) (grant.Decision, context.Context, func(), error)
 	Remember(ctx context.Context, u grant.Use, allow, conversationOnly bool) error
+	Forget(ctx context.Context, p grant.Person, agentID, conversationID string) error
 }
 
 // Servers calls MCP servers.
@@ -182,13 +183,7 @@ func BindingOf(a hub.Agent, goesTo string) grant.Binding {
 // use describes a call of a tool for a decision. The Person is zero for callers that cannot keep grants.
 func (t *Tools) use(ctx context.Context, call task.Call, tool prompt.Tool, c prompt.Invocation) (grant.Use, error) {
 	u := grant.Use{AgentID: call.Agent.ID, Agent: call.Agent.Handle, Tool: tool.Name, Target: tool.Agent,
-		ConversationID: call.ConversationID}
-	switch call.Caller.Kind {
-	case string(ident.Person), string(ident.Operator):
-		u.Person = grant.Person{Kind: string(ident.Person), ID: call.Caller.ID}
-	case string(ident.Portal):
-		u.Person = grant.Person{Kind: string(ident.Portal), ID: call.Caller.ID}
-	}
+		Person: personOf(call), ConversationID: call.ConversationID}
 	a, err := t.directory.AgentByID(ctx, call.Agent.ID)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return u, err
@@ -209,6 +204,17 @@ func (t *Tools) use(ctx context.Context, call task.Call, tool prompt.Tool, c pro
 		u.Target = ""
 	}
 	return u, nil
+}
+
+// personOf returns the person behind a call; zero for callers that cannot keep grants.
+func personOf(call task.Call) grant.Person {
+	switch call.Caller.Kind {
+	case string(ident.Person), string(ident.Operator):
+		return grant.Person{Kind: string(ident.Person), ID: call.Caller.ID}
+	case string(ident.Portal):
+		return grant.Person{Kind: string(ident.Portal), ID: call.Caller.ID}
+	}
+	return grant.Person{}
 }
 
 // Begin implements prompt.Grants. A private agent that no grant names is a NotFound fault, so that an agent does not
@@ -261,4 +267,13 @@ func (t *Tools) Remember(ctx context.Context, call task.Call, tool prompt.Tool, 
 	// A person of another portal has no page here on which to take a decision back, so it ends with the conversation.
 	here := a == prompt.AlwaysHere || u.Person.Kind == string(ident.Portal)
 	return t.grants.Remember(ctx, u, a != prompt.Never, here)
+}
+
+// Forget implements prompt.Grants. A person of another portal, who has no page here, takes decisions back by it.
+func (t *Tools) Forget(ctx context.Context, call task.Call) error {
+	p := personOf(call)
+	if p.ID == "" {
+		return nil
+	}
+	return t.grants.Forget(ctx, p, call.Agent.ID, call.ConversationID)
 }

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -63,7 +64,8 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 		w.Question += " “Always here” means in this conversation, “always” everywhere, “never” that I must not ask " +
 			"again."
 	case p.Keeps:
-		w.Question += " “Always here” means in this conversation, “never” that I must not ask again in it."
+		w.Question += " “Always here” means in this conversation, “never” that I must not ask again in it. Write " +
+			"“ask again” to take such an answer back."
 	}
 	return w
 }
@@ -149,6 +151,24 @@ func answerOf(text string, self ...string) Answer {
 		return Once
 	}
 	return Unclear
+}
+
+// askAgainReply is the answer of an agent to "ask again".
+const askAgainReply = "I ask you again before I do something for you in this conversation. What you allowed or refused " +
+	"in all conversations stays as it is."
+
+// forgetAnswers reports whether the person wrote "ask again" and nothing else; then it takes back the answers that hold
+// in this conversation. A program or another agent cannot do so, because its text may come from a model.
+func (d *Driver) forgetAnswers(ctx context.Context, call task.Call, tools []string) (bool, error) {
+	if d.cfg.Grants == nil || len(tools) == 0 || !mayConsent(call.Caller) || call.AskedBy().Kind == "agent" {
+		return false, nil
+	}
+	self := []string{strings.ToLower(call.Agent.Name), strings.ToLower(call.Agent.Handle)}
+	switch strings.Join(splitWords(task.PlainText(call.Parts), self...), " ") {
+	case "ask again", "frag wieder", "frage wieder", "pregunta otra vez", "demande encore", "再问我":
+		return true, d.cfg.Grants.Forget(ctx, call)
+	}
+	return false, nil
 }
 
 // isYes reports whether text is a plain yes, at most eight words long. self holds the lower-case names

@@ -52,6 +52,45 @@ func (k *kept) Remember(_ context.Context, _ task.Call, t Tool, c Invocation, a 
 	return nil
 }
 
+func (k *kept) Forget(context.Context, task.Call) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.answers)
+	return nil
+}
+
+// A person takes lasting answers back by writing “ask again”. Other texts, and agents that ask for the person, do not.
+func TestGrants_AskAgain(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		from   task.Caller
+		tools  bool
+		forget bool
+	}{
+		{"ask again", person("1"), true, true},
+		{" @Ask  Again! ", person("1"), true, false},
+		{"Ask again.", task.Caller{Kind: "portal", Handle: "eve@far.example", ID: "p"}, true, true},
+		{"ask again tomorrow", person("1"), true, false},
+		{"ask again", task.Caller{Kind: "agent", Handle: "bot", ID: "1"}, true, false},
+		{"ask again", person("1"), false, false},
+	} {
+		w, _, k := asks(t)
+		k.answers["ask calc"] = AlwaysHere
+		if !c.tools {
+			w.cfg.Tools = nil
+		}
+		call := w.call(c.text)
+		call.Caller = c.from
+		res, _ := w.run(call)
+		if forgot := len(k.answers) == 0; forgot != c.forget || strings.Contains(task.PlainText(res.Parts), "I ask you again") != c.forget {
+			t.Errorf("%+v: forgot %v: %+v", c, forgot, res)
+		}
+		if reqs, _ := w.s.Requests(); c.forget == (len(reqs) > 0) {
+			t.Errorf("%+v: the model was asked %d times", c, len(reqs))
+		}
+	}
+}
+
 // asks returns a world with a model that asks one of the agents in each turn but the last.
 func asks(t *testing.T, agents ...string) (*world, *toolbox, *kept) {
 	box := &toolbox{}

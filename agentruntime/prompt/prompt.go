@@ -116,6 +116,8 @@ type Grants interface {
 	Begin(ctx context.Context, call task.Call, t Tool, c Invocation) (Permission, error)
 	// Remember stores the person's answer Always, AlwaysHere or Never for later calls of the same kind.
 	Remember(ctx context.Context, call task.Call, t Tool, c Invocation, a Answer) error
+	// Forget takes back the person's answers about the agent that hold in this conversation only.
+	Forget(ctx context.Context, call task.Call) error
 }
 
 // Permission is the decision about a call.

@@ -65,6 +65,11 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, fault.Wrap(fault.Unavailable, err,
 			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
+	if again, err := d.forgetAnswers(ctx, call, cfg.Tools); err != nil {
+		return task.Result{}, err
+	} else if again {
+		return task.Result{State: task.Completed, Parts: []task.Part{task.TextPart(askAgainReply)}}, nil
+	}
 	r := &run{d: d, call: call, cfg: cfg, out: out}
 	chain, err := d.findModels(call.Agent.OwnerID, call.Agent.Endpoint, call.Agent.Secret, cfg)
 	if err != nil {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,10 +108,31 @@ func TestGrants(t *testing.T) {
 			if s.width == desk.width {
 				b.look("grants")
 			}
-			// Twelve answers of the model, each of which reported 120 tokens.
+			// A permission for one conversation is taken back beside it.
+			b.press(".rows form button")
+			b.open(chat)
+			b.send("6 times 7, please?")
+			b.answered("May I ask calc with this?")
+			answer("always here")
+			b.answered("42")
+			b.open(chat)
+			b.until("the permission beside the conversation", `document.querySelector(".side-body").textContent.includes("may ask calc")`)
+			if s.width == desk.width {
+				b.shot("grants-side-"+picture, false)
+				b.press("form[action$='/ask-again'] button")
+			} else {
+				ada.Must(http.MethodPost, chat+"/ask-again", url.Values{}, http.StatusSeeOther)
+				b.open(chat)
+			}
+			b.until("no permission beside the conversation", `!document.querySelector(".side-body").textContent.includes("may ask calc")`)
+			b.send("6 times 7, again?")
+			b.answered("May I ask calc with this?")
+			answer("no")
+			b.answered("did not agree")
+			// 18 answers of the model, each of which reported 120 tokens.
 			b.open("/account/usage?of=agents")
-			b.until("12 calls and 1,440 tokens", `[...document.querySelectorAll("table.calls td.num")].map((c) => c.textContent.trim().replace(/\s+/g, " ")).join("; ").startsWith("12 calls; 1,440 tokens; ")`)
-			b.says("0.54 EUR")
+			b.until("18 calls and 2,160 tokens", `[...document.querySelectorAll("table.calls td.num")].map((c) => c.textContent.trim().replace(/\s+/g, " ")).join("; ").startsWith("18 calls; 2,160 tokens; ")`)
+			b.says("0.81 EUR")
 			b.until("a bar for today", `document.querySelectorAll("svg.bars rect.bar").length === 1`)
 			if s.width == desk.width {
 				b.look("usage")
@@ -121,7 +143,7 @@ func TestGrants(t *testing.T) {
 			b.press(`a[href="/agents/helper/owner/work"]`)
 			b.says("Nothing runs and nothing waits")
 			b.says("Cost today")
-			b.says("0.54 EUR")
+			b.says("0.81 EUR")
 			b.says("It has no ceiling of its own.")
 			b.until("a bar for today, twice", `document.querySelectorAll("svg.bars rect.bar-calls").length === 2`)
 			b.shot("grants-work-"+picture, true)

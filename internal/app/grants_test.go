@@ -211,6 +211,12 @@ func TestActing_OverThreePortals(t *testing.T) {
 	if got := ada.say("ask the parrot again"); !strings.Contains(got, agenttest.Echoed("hello")) {
 		t.Fatalf("it asked again: %q", got)
 	}
+	if got := ada.say("Ask again."); !strings.Contains(got, "I ask you again before") {
+		t.Fatalf("no way back: %q", got)
+	}
+	if got := ada.say("ask the parrot once more"); !strings.Contains(got, "May I ask `far-parrot@"+c.Host+"`") {
+		t.Fatalf("after ask again: %q", got)
+	}
 }
 
 // A server's word that a tool only reads counts if an operator registered the server; otherwise the person is asked.

@@ -180,6 +180,7 @@ func chatCells() map[string]cell {
 		"POST /chat/{id}/role":                      {object: room, body: fixed(form("member", people["other"]+"x", "role", "reader"))},
 		"POST /chat/{id}/pin":                       {object: room, body: fixed(form())},
 		"POST /chat/{id}/archive":                   {object: room, body: fixed(form())},
+		"POST /chat/{id}/ask-again":                 {object: room, body: fixed(form())},
 		"POST /chat/{id}/notify":                    {object: room, body: fixed(form("notify", "mentions"))},
 		"GET /chat/{id}/settings":                   {object: calm},
 		"POST /chat/{id}/settings":                  {object: room, body: fixed(form("form", "room", "speaks", "nobody"))},

@@ -116,3 +116,7 @@ func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 	}
 	return t.Trier.Try(acting.WithTrier(ctx, actor), actor, a, secret, text)
 }
+
+func (a acted) Forget(ctx context.Context, p grant.Person, agentID, conversationID string) error {
+	return a.portal.grants.Forget(ctx, p, agentID, conversationID)
+}

@@ -107,6 +107,19 @@ func (g Grant) covers(u Use) bool {
 		(g.ConversationID == "" || g.ConversationID == u.ConversationID)
 }
 
+// Act returns the act that the grant is about, in words that follow "may" or "may never".
+func (g Grant) Act() string {
+	switch {
+	case g.Tool == Find:
+		return "search for agents"
+	case g.Tool == Ask && g.Target == AnyPublic:
+		return "ask every public agent"
+	case g.Tool == Ask:
+		return "ask " + g.Target
+	}
+	return "use " + g.Tool + " of " + g.Target
+}
+
 // Ended reports whether the grant has expired or allows no more calls.
 func (g Grant) Ended(now time.Time) bool {
 	return !g.Until.IsZero() && !now.Before(g.Until) || g.Calls > 0 && g.Used >= g.Calls

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -180,14 +181,54 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) erro
 	if !ident.ValidID(id) {
 		return errNone(id)
 	}
-	if err := s.store.DeleteGrant(ctx, personOf(actor), id); err != nil {
+	return s.revoke(ctx, personOf(actor), id)
+}
+
+// revoke deletes a grant and ends the calls that run by it.
+func (s *Service) revoke(ctx context.Context, p Person, id string) error {
+	if err := s.store.DeleteGrant(ctx, p, id); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.running {
-		if c.person == personOf(actor) && c.grantID == id {
+		if c.person == p && c.grantID == id {
 			c.cancel(ErrRevoked)
+		}
+	}
+	return nil
+}
+
+// Here returns the actor's grants that hold in one conversation only, newest first. Callers without an account have
+// none.
+func (s *Service) Here(ctx context.Context, actor ident.Actor, conversationID string) ([]Grant, error) {
+	if checkAccount(actor) != nil {
+		return []Grant{}, nil
+	}
+	list, err := s.store.GrantsOf(ctx, personOf(actor), "")
+	return slices.DeleteFunc(list, func(g Grant) bool { return g.ConversationID != conversationID }), err
+}
+
+// AskAgain revokes the grants that Here returns, so that agents ask the actor again.
+func (s *Service) AskAgain(ctx context.Context, actor ident.Actor, conversationID string) error {
+	if err := checkAccount(actor); err != nil {
+		return err
+	}
+	return s.Forget(ctx, personOf(actor), "", conversationID)
+}
+
+// Forget revokes the grants of a person about an agent, "" for all, that hold in one conversation only.
+func (s *Service) Forget(ctx context.Context, p Person, agentID, conversationID string) error {
+	list, err := s.store.GrantsOf(ctx, p, agentID)
+	if err != nil || conversationID == "" {
+		return err
+	}
+	for _, g := range list {
+		if g.ConversationID != conversationID {
+			continue
+		}
+		if err := s.revoke(ctx, p, g.ID); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
 		}
 	}
 	return nil

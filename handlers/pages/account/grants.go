@@ -33,7 +33,7 @@ func (d *Pages) showGrants(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	now := clock.Now()
 	for _, g := range list {
-		row := templates.GrantRow{ID: g.ID, Agent: g.Agent, Act: describeGrant(g.Grant), Allow: g.Allow,
+		row := templates.GrantRow{ID: g.ID, Agent: g.Agent, Act: g.Act(), Allow: g.Allow,
 			ChatID: g.ConversationID, Calls: g.Calls, Used: g.Used, Until: pages.FormatMoment(g.Until),
 			Since: pages.FormatMoment(g.CreatedAt),
 			Ended: g.Ended(now), Lapsed: g.Lapsed}
@@ -50,19 +50,6 @@ func (d *Pages) showGrants(w http.ResponseWriter, r *http.Request, actor ident.A
 			"deleted": "Taken back. The agent asks you again."}[r.URL.Query().Get("done")]
 	}
 	return d.site.Render(w, r, code, templates.Grants(p, v))
-}
-
-// describeGrant returns the act of a grant, in words that follow "may" or "may never".
-func describeGrant(g grant.Grant) string {
-	switch {
-	case g.Tool == grant.Find:
-		return "search for agents"
-	case g.Tool == grant.Ask && g.Target == grant.AnyPublic:
-		return "ask every public agent"
-	case g.Tool == grant.Ask:
-		return "ask " + g.Target
-	}
-	return "use " + g.Tool + " of " + g.Target
 }
 
 func (d *Pages) addGrant(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

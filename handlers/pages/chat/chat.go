@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
+	"agentsite/internal/grant"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
 )
@@ -31,6 +32,7 @@ type Config struct {
 	Messages *message.Renderer
 	Markup   *markup.Renderer
 	Profile  *agents.Profile
+	Grants   *grant.Service // nil for none
 	Log      *slog.Logger
 }
 
@@ -62,6 +64,7 @@ type Room struct {
 	tasks    *task.Service
 	site     *pages.Site
 	messages *message.Renderer
+	grants   *grant.Service
 	log      *slog.Logger
 }
 
@@ -72,7 +75,7 @@ func New(cfg Config) *Pages {
 			messages: cfg.Messages,
 			markup:   cfg.Markup, profile: cfg.Profile, log: cfg.Log},
 		room: &Room{portal: cfg.Portal, hub: cfg.Hub, chat: cfg.Chat, tasks: cfg.Tasks, site: cfg.Site,
-			messages: cfg.Messages, log: cfg.Log},
+			messages: cfg.Messages, grants: cfg.Grants, log: cfg.Log},
 	}
 }
 

@@ -81,6 +81,9 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	arrange(v.Messages, part.list, c.ReadSeq, at.at)
 	v.Tasks = inTheMaking(running, part.list, who)
 	d.members(&v, actor, c, who)
+	if v.Grants, err = d.grantsHere(ctx, actor, c.ID); err != nil {
+		return err
+	}
 	if err := d.disclosures(ctx, actor, &v, c, who); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ func (d *Room) declareRoutes(r chi.Router) {
 	r.Post("/chat/{id}/pin", d.site.Page(d.pinChat))
 	r.Post("/chat/{id}/archive", d.site.Page(d.archiveChat))
 	r.Post("/chat/{id}/notify", d.site.Page(d.notifyChat))
+	r.Post("/chat/{id}/ask-again", d.site.Page(d.askAgain))
 	r.Post("/chat/{id}/leave", d.site.Page(d.leaveChat))
 	r.Post("/chat/{id}/delete", d.site.Page(d.deleteChat))
 
