@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/bench/proc"
+	"agentsite/bench/report"
+)
+
+// The bars: the time that the portal adds before the first token and for each chunk, beyond the proxy's, and the
+// processor time of all chunks of a second.
+const (
+	maxFirst = 2 * time.Millisecond
+	maxChunk = 500 * time.Microsecond
+	maxCores = 1.0
+)
+
+// streamed is the result of one measurement of a side.
+type streamed struct {
+	first, chunk []time.Duration
+	cpu          float64 // µs of processor time a chunk
+	cores        float64 // used meanwhile
+}
+
+// measureStreams compares streams through a prompt agent with those through a proxy.
+func (b *bench) measureStreams() error {
+	const people = 25
+	p, err := b.start(people)
+	if err != nil {
+		return err
+	}
+	defer p.end()
+	if err := p.register("writer", "Write."); err != nil {
+		return err
+	}
+	proxy, err := child("proxy", p.model.Addr)
+	if err != nil {
+		return err
+	}
+	defer proxy.Stop()
+	n := b.Pick(20, b.streams)
+	rounds, err := proc.Measure(b.Rounds, func() (list [2]streamed, err error) {
+		for i, side := range []struct {
+			*proc.Process
+			model string
+		}{{proxy, "m"}, {p.Process, "writer"}} {
+			if list[i], err = b.readStreams(side.Process, p, side.model, n); err != nil {
+				return list, fmt.Errorf("%s: %w", side.Name, err)
+			}
+		}
+		return list, nil
+	})
+	if err != nil {
+		return err
+	}
+	var first, chunk [2][]time.Duration
+	var cpu, cores [2][]float64
+	for _, r := range rounds.List {
+		for i, s := range r {
+			first[i], chunk[i] = append(first[i], s.first...), append(chunk[i], s.chunk...)
+			cpu[i], cores[i] = append(cpu[i], s.cpu), append(cores[i], s.cores)
+		}
+	}
+	add := func(what string, t [2][]time.Duration, most time.Duration) {
+		added := report.Percentile(t[1], 0.99) - report.Percentile(t[0], 0.99)
+		both := func(share float64) string {
+			return report.Join(report.Millis(report.Percentile(t[0], share)), report.Millis(report.Percentile(t[1], share)))
+		}
+		b.Add(report.Line{What: fmt.Sprintf("%d streams of %d chunks/s: %s, added p99", n, b.rate, what), Portal: report.Millis(added),
+			P50: both(0.5), P99: both(0.99), Others: rounds.Share(), Doubt: rounds.Doubt, Bar: "≤ " + report.Millis(most), Absolute: true,
+			Judged: true, Met: added <= most})
+	}
+	add("first token", first, maxFirst)
+	add("a chunk", chunk, maxChunk)
+	used := report.Median(cores[1])
+	b.Add(report.Line{What: "the same: CPU a chunk", Floor: report.Micros(report.Median(cpu[0])), Portal: report.Micros(report.Median(cpu[1])),
+		Ratio: report.Spread(report.Ratios(cpu[1], cpu[0])), Others: rounds.Share(), Doubt: rounds.Doubt})
+	b.Add(report.Line{What: "the same: cores in use", Floor: fmt.Sprintf("%.2f", report.Median(cores[0])), Portal: fmt.Sprintf("%.2f", used),
+		Bar: fmt.Sprintf("≤ %.0f", maxCores), Absolute: true, Judged: true, Met: used <= maxCores, Doubt: rounds.Doubt})
+	return nil
+}
+
+// ramp is the time in which streams begin.
+const ramp = time.Second
+
+// readStreams reads n streams of a side, each with another account in turn.
+func (b *bench) readStreams(side *proc.Process, p *portal, model string, n int) (s streamed, err error) {
+	before, err := side.CPU()
+	if err != nil {
+		return s, err
+	}
+	began := time.Now()
+	var wg sync.WaitGroup
+	firsts, chunks, fails := make([]time.Duration, n), make([][]time.Duration, n), make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			time.Sleep(ramp * time.Duration(i) / time.Duration(n))
+			firsts[i], chunks[i], fails[i] = readStream(p.client, side.Addr, p.tokens[i%len(p.tokens)], model, b.Round)
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	after, err := side.CPU()
+	for _, fail := range append(fails, err) {
+		if fail != nil {
+			return s, fail
+		}
+	}
+	s.first, s.chunk = firsts, slices.Concat(chunks...)
+	used := after - before
+	s.cpu, s.cores = float64(used.Nanoseconds())/1e3/float64(len(s.chunk)), used.Seconds()/took.Seconds()
+	return s, nil
+}
+
+// readStream reads one stream: the time until its first token, and the time on the way of each further chunk.
+func readStream(c *http.Client, addr, token, model string, during time.Duration) (first time.Duration, chunks []time.Duration, err error) {
+	at := time.Now()
+	res, err := send(c, http.MethodPost, "http://"+addr+"/v1/chat/completions", token, map[string]any{"model": model, "stream": true,
+		"messages": []any{map[string]string{"role": "user", "content": streamFor + during.String() + ";"}}})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	in := bufio.NewScanner(res.Body)
+	for in.Scan() {
+		data, ok := strings.CutPrefix(in.Text(), "data: ")
+		if !ok || data == "[DONE]" {
+			continue
+		}
+		now := time.Now()
+		var event struct {
+			Choices []struct{ Delta struct{ Content string } }
+		}
+		if err := json.Unmarshal([]byte(data), &event); err != nil {
+			return first, chunks, fmt.Errorf("%.200s: %w", data, err)
+		}
+		for _, choice := range event.Choices {
+			for stamp := range strings.SplitSeq(choice.Delta.Content, "|") {
+				ns, err := strconv.ParseInt(strings.TrimSpace(stamp), 10, 64)
+				switch {
+				case err != nil:
+				case first == 0:
+					first = now.Sub(at)
+				default:
+					chunks = append(chunks, now.Sub(time.Unix(0, ns)))
+				}
+			}
+		}
+	}
+	if err := in.Err(); err != nil {
+		return first, chunks, err
+	}
+	if len(chunks) == 0 {
+		return first, chunks, fmt.Errorf("a stream had no chunks")
+	}
+	return first, chunks, nil
+}
