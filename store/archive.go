@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/usage"
 	"agentsite/store/chats"
 	"agentsite/store/replica"
 	"agentsite/store/sqlite"
@@ -67,7 +68,8 @@ func memberNames(has func(name string) bool) []Member {
 	var list []Member
 	for _, f := range []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes},
 		{Name: ident.PublicKeyFile, Size: maxKeyBytes}, {Name: ident.SealKeyFile, Size: maxKeyBytes},
-		{Name: ident.OperationalKeysFile, Size: maxKeyBytes}, {Name: sqlite.FileName, Size: maxDatabaseBytes},
+		{Name: ident.OperationalKeysFile, Size: maxKeyBytes}, {Name: usage.PricesFile, Size: usage.MaxPrices},
+		{Name: sqlite.FileName, Size: maxDatabaseBytes},
 		{Name: replica.FileName, Size: maxDatabaseBytes}} {
 		if f.Name == ident.SealKeyFile || f.Name == sqlite.FileName || has(f.Name) {
 			list = append(list, f)

@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
+	"agentsite/internal/usage"
 	"agentsite/store/chats"
 	"agentsite/store/replica"
 	"agentsite/store/sqlite"
@@ -110,7 +111,7 @@ func (nopCloser) Close() error { return nil }
 func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error) {
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
 	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile,
-		ident.OperationalKeysFile} {
+		ident.OperationalKeysFile, usage.PricesFile} {
 		path := filepath.Join(d.dir, name)
 		if name == ident.PortalKeyFile {
 			path = d.keys.RootPath()
@@ -119,11 +120,14 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
 			continue // The verification below reports missing keys.
 		}
+		if err == nil && name == usage.PricesFile && (len(b) == 0 || len(b) > usage.MaxPrices) {
+			continue // The portal does not use it either.
+		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
 		}
 		if err != nil {
-			return m, fmt.Errorf("back up the keys: %w", err)
+			return m, fmt.Errorf("back up %s: %w", name, err)
 		}
 	}
 	// The replica comes first: the portal's own card in it is never newer than the one in the database. A

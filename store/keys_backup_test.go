@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/storetest"
+	"agentsite/internal/usage"
 	"agentsite/store"
 )
 
@@ -34,6 +35,10 @@ func TestBackup_HoldsAllKeysThatAreThere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		prices := []byte(`{"currency":"EUR","models":{"m":{"input":1}}}`)
+		if err := os.WriteFile(filepath.Join(dir, usage.PricesFile), prices, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		var b bytes.Buffer
 		if _, err := db.Backup(t.Context(), &b, store.BackupOptions{}); err != nil {
 			t.Fatal(err)
@@ -45,6 +50,9 @@ func TestBackup_HoldsAllKeysThatAreThere(t *testing.T) {
 		again, err := ident.LoadKeys(to)
 		if err != nil || !again.Public().Equal(keys.Public()) || (again.Portal == nil) != away {
 			t.Errorf("away %v: %v", away, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(to, usage.PricesFile)); err != nil || !bytes.Equal(got, prices) {
+			t.Errorf("away %v: the prices are %q: %v", away, got, err)
 		}
 		kept, err := ident.OpenOperational(to, keys.Public(), time.Now())
 		if err != nil || !kept.List()[0].Key.Equal(op.List()[0].Key) {

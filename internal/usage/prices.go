@@ -28,8 +28,8 @@ const (
 	maxTokens = 1e7
 	// Unit is the precision of prices and sums: millionths of the currency.
 	Unit = 1_000_000
-	// maxPrices bounds the file in bytes.
-	maxPrices = 1 << 20
+	// MaxPrices bounds the file in bytes.
+	MaxPrices = 1 << 20
 )
 
 // Prices are the prices of models in a file. They are safe for concurrent use.
@@ -129,8 +129,8 @@ func (p *Prices) current() priceList {
 }
 
 func readPrices(path string, size int64) (list priceList, err error) {
-	if size > maxPrices {
-		return list, fmt.Errorf("it is larger than %d bytes", maxPrices)
+	if size > MaxPrices {
+		return list, fmt.Errorf("it is larger than %d bytes", MaxPrices)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
