@@ -115,3 +115,19 @@ func TestHalts(t *testing.T) {
 	l.Say(l.talk, "hello again")
 	<-model.Started
 }
+
+// The pause of a deleted agent is in no list.
+func TestHalts_EndWithTheirAgent(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada, boss := p.User(t, "ada"), p.Operator(t, "boss")
+	name := ada.Agent("public", agenttest.NewOpenAIServer(t).Base(agenttest.Echo))
+	ada.Must(http.MethodPost, "/agents/"+name+"/pause", form("pause", "1", "reason", "Tea."), http.StatusSeeOther)
+	if page := boss.Must(http.MethodGet, "/admin/queue", nil, http.StatusOK).Body; !strings.Contains(page, "Tea.") {
+		t.Fatal("a pause is not listed")
+	}
+	ada.Must(http.MethodPost, "/agents/"+name+"/delete", form("confirm", name), http.StatusSeeOther)
+	if page := boss.Must(http.MethodGet, "/admin/queue", nil, http.StatusOK).Body; strings.Contains(page, "Tea.") {
+		t.Error("the pause of a deleted agent is listed")
+	}
+}

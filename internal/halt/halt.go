@@ -217,16 +217,15 @@ func (s *Service) named(ctx context.Context, actor ident.Actor, kind Kind, name 
 	return h, nil
 }
 
-// List returns all halts for an operator, the newest first.
-func (s *Service) List(_ context.Context, actor ident.Actor) ([]Halt, error) {
+// List returns all halts for an operator, the newest first. It reads the store, because the halts of a deleted agent
+// are deleted there only.
+func (s *Service) List(ctx context.Context, actor ident.Actor) ([]Halt, error) {
 	if err := requireOperator(actor); err != nil {
 		return nil, err
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := make([]Halt, 0, len(s.list))
-	for _, h := range s.list {
-		out = append(out, h)
+	out, err := s.store.AllHalts(ctx)
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(out, func(a, b Halt) int {
 		if c := b.CreatedAt.Compare(a.CreatedAt); c != 0 {
