@@ -30,7 +30,7 @@ func tryBox(v AgentFormView) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"try part of-a2a of-mcp of-openai of-prompt\" aria-labelledby=\"try-title\" data-try><h2 id=\"try-title\">Try it</h2><p class=\"hint\">It answers with the settings of the form, here only. Nothing is saved.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"try part of-a2a of-mcp of-openai of-prompt\" aria-labelledby=\"try-title\" data-try><h2 id=\"try-title\">Try it</h2><p class=\"hint\">It answers with the settings of the form, here only. Nothing is saved. It cannot ask other agents before it is registered.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

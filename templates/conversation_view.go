@@ -33,9 +33,9 @@ type ConversationView struct {
 	Private                         bool
 	Past                            string // earlier messages that new members see: all or nothing
 	Pinned, Archived                bool
-	Notify                          string // notifications for all messages (""), for mentions, or for nothing
+	Notify                          string     // notifications for all messages (""), for mentions, or for nothing
 	Grants                          []GrantRow // of the reader, in this conversation only
-	Settings                        string // sentence on which agent answers messages without a mention
+	Settings                        string     // sentence on which agent answers messages without a mention
 	MaxFile                         int64
 	BranchedHref                    string // address of the conversation that this one was copied from
 }
