@@ -173,8 +173,9 @@ func BindingOf(a hub.Agent, goesTo string) grant.Binding {
 	if u, err := url.Parse(a.Endpoint); err == nil && u.Host != "" {
 		b.Origin = u.Scheme + "://" + u.Host
 	}
+	// The settings of the other kinds have tools of the same form, those of MCP servers another one.
 	var cfg hub.PromptConfig
-	if a.Kind == hub.Prompt && json.Unmarshal(a.Config, &cfg) == nil {
+	if a.Kind != hub.MCP && json.Unmarshal(a.Config, &cfg) == nil {
 		b.Needs = grant.NeedsOf(cfg.Tools)
 	}
 	return b

@@ -14,9 +14,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxShown bounds, in bytes, the arguments that a person is asked about, because people do not check
+// MaxShown bounds, in bytes, the arguments that a person is asked about, because people do not check
 // more.
-const maxShown = 8 << 10
+const MaxShown = 8 << 10
 
 // Answer is the answer of a person to a question about a call.
 type Answer int
@@ -69,6 +69,26 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 	}
 	return w
 }
+
+// PermissionQuestion returns the question to the person about a call to target, and its short form.
+func PermissionQuestion(t Tool, target string, args json.RawMessage, p Permission) (text, short string) {
+	w := askConsent(openai.ToolCall{}, t, target, args, p)
+	return w.Question, w.Short
+}
+
+// ReadAnswer returns the answer of a caller to such a question; self holds the lower-case names of the agent. declined
+// is true if an Unclear answer is a plain no. An answer that the permission does not offer is Unclear.
+func ReadAnswer(c task.Caller, p Permission, text string, self ...string) (a Answer, declined bool) {
+	a = answerOf(text, self...)
+	if !mayConsent(c) || a > Once && !p.Keeps || a == Always && !p.KeepsAll {
+		a = Unclear
+	}
+	return a, a == Unclear && isNo(text, self...)
+}
+
+// MayConsent reports whether the caller may agree to calls: a person may, a program may not because its text may come
+// from another model.
+func MayConsent(c task.Caller) bool { return mayConsent(c) }
 
 // escapeInvisible writes invisible characters as JSON escapes, which mean the same inside its strings.
 func escapeInvisible(s string) string {

@@ -155,16 +155,14 @@ func (r *run) takeAnswer(st *state) {
 	self := []string{strings.ToLower(r.call.Agent.Name), strings.ToLower(r.call.Agent.Handle)}
 	w := st.Waiting
 	st.Message, st.Said, st.Thoughts, st.Waiting = r.call.MessageID, "", "", nil
-	answer := answerOf(text, self...)
-	if !mayConsent(r.call.Caller) || answer > Once && !w.Keeps || answer == Always && !w.KeepsAll {
-		answer = Unclear
-	}
+	answer, declined := ReadAnswer(r.call.Caller, Permission{Keeps: w.Keeps, KeepsAll: w.KeepsAll}, text, self...)
 	switch {
 	case r.call.ThroughAgents():
-		st.addResult(w.ID, "Not called: only the person can agree, and an agent answered:\n"+clipText(text, maxQuestion))
+		st.addResult(w.ID, "Not called: only the person can agree, and an agent answered:\n"+
+			clipText(text, maxQuestion))
 	case answer > Unclear: // also Never: beginCall remembers it, and finds the call denied
 		st.Granted, r.answer = w, answer
-	case isNo(text, self...):
+	case declined:
 		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree.")
 	default:
 		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree but said:\n"+
@@ -289,9 +287,9 @@ func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, cal
 		r.st.addResult(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is "+
 			"not a person who asks.")
 		return nil
-	case len(call.Args) > maxShown:
+	case len(call.Args) > MaxShown:
 		r.st.addResult(c.ID, fmt.Sprintf("Not called: a person has to agree to this call and cannot check "+
-			"arguments of more than %d KiB. Use shorter ones.", maxShown>>10))
+			"arguments of more than %d KiB. Use shorter ones.", MaxShown>>10))
 		return nil
 	default:
 		return r.askPerson(ctx, askConsent(c, t, target, call.Args, p))

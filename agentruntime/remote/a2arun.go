@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation/guard"
+	"agentsite/internal/hub"
 	"agentsite/internal/task"
 )
 
@@ -38,6 +39,10 @@ type run struct {
 	call   task.Call
 	out    task.Sink
 	stream bool
+
+	keep   *keeper
+	tools  task.ToolSession // nil if the agent gets none
+	access *a2a.Tools       // of tools
 
 	at      checkpoint
 	adopted bool // the remote side has confirmed that at.Task is the task of this call
@@ -80,14 +85,25 @@ func (d *A2A) stopTask(ctx context.Context, rt http.RoundTripper, call task.Call
 }
 
 func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink) (task.Result, error) {
-	client, cfg, err := a2aClient(w.rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
+	rt := w.rt
+	var wants hub.A2AConfig
+	if d.cfg.Tools != nil && !w.peer && json.Unmarshal(call.Agent.Config, &wants) == nil && wants.TakesTools {
+		rt = withExtension{rt, a2a.ExtTools}
+	}
+	client, cfg, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
 	if err != nil {
 		return task.Result{}, fault.Wrap(fault.Unavailable, err,
 			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
-	r := &run{d: d, way: w, client: client, call: call, out: out, stream: cfg.Streaming, answer: newAnswer(out)}
-	r.at = readCheckpoint(call.Checkpoint)
-	r.saved = r.at
+	keep := newKeeper(out, call.Checkpoint)
+	r := &run{d: d, way: w, client: client, call: call, keep: keep, out: keep, stream: cfg.Streaming,
+		answer: newAnswer(keep), at: keep.at, saved: keep.at}
+	if ctx, err = r.openTools(ctx); err != nil {
+		return task.Result{}, err
+	}
+	if r.tools != nil {
+		defer r.tools.Close()
+	}
 	switch {
 	case call.Attempt > 1 && r.at.Task == "":
 		// A message without a stored task id may or may not have arrived before the restart; sending it
@@ -117,9 +133,12 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 		if wait, busy := a2a.Busy(err); busy && !r.adopted {
 			return w.busyResult(err, wait), nil
 		}
-		return failedResult(r.answer.finalParts(), redactSecret(w.failureSentence(err), call.Agent.Secret)), nil
+		return failedResult(r.keep.hideParts(r.answer.finalParts()),
+			r.keep.hideToken(redactSecret(w.failureSentence(err), call.Agent.Secret))), nil
 	}
-	r.result.Reason = redactSecret(r.result.Reason, call.Agent.Secret)
+	r.askPermission()
+	r.result.Reason = r.keep.hideToken(redactSecret(r.result.Reason, call.Agent.Secret))
+	r.result.Parts = r.keep.hideParts(r.result.Parts)
 	return r.result, nil
 }
 
@@ -175,7 +194,8 @@ func (t *trouble) Error() string { return t.text }
 // streaming or without the old task or context, only after a refusal, which proves that nothing was
 // done.
 func (r *run) sendMessage(ctx context.Context) error {
-	m := a2a.UserMessage(r.call.MessageID, requestParts(ctx, r.call, r.at.Task != "", r.way.inline))
+	m := a2a.UserMessage(r.call.MessageID, r.replyParts(ctx))
+	m.Tools = r.access
 	if len(speech.ListSpeakers(r.call)) > 1 {
 		said := r.call.AskedBy()
 		by := a2a.NewSpeaker(said.Kind, said.Handle, r.d.cfg.Portal)
@@ -387,11 +407,7 @@ func (r *run) saveCheckpoint(ctx context.Context) error {
 	if r.at == r.saved {
 		return nil
 	}
-	b, err := json.Marshal(r.at)
-	if err == nil {
-		err = r.out.Checkpoint(ctx, b)
-	}
-	if err != nil {
+	if err := r.keep.saveRun(ctx, r.at); err != nil {
 		return fault.Wrap(fault.Internal, err, "The portal could not store where the task stands.")
 	}
 	r.saved = r.at

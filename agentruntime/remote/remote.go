@@ -50,6 +50,8 @@ type Config struct {
 	Guard usage.Guard
 	// Portal is the host of this portal, for agents in conversations with several members.
 	Portal string
+	// Tools gives A2A agents the portal's tools; nil when there are none.
+	Tools task.ToolServer
 }
 
 func (c Config) withDefaults() Config {

@@ -46,6 +46,8 @@ type Message struct {
 	Parts     []task.Part
 	// Speaker is the author of the message, nil if unknown.
 	Speaker *Speaker
+	// Tools is the access to the portal's tools that the agent gets with the message, nil for none.
+	Tools *Tools
 }
 
 // Status is the state of a task. State is empty if the agent gave none, or one that is unknown here.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"agentsite/internal/hub"
@@ -65,7 +66,8 @@ type wireCard struct {
 	OutputModes  strs              `json:"defaultOutputModes"`
 	Provider     provider          `json:"provider"`
 	Capabilities struct {
-		Streaming flag `json:"streaming"`
+		Streaming  flag              `json:"streaming"`
+		Extensions []json.RawMessage `json:"extensions"`
 	} `json:"capabilities"`
 	Schemes json.RawMessage `json:"securitySchemes"`
 
@@ -125,8 +127,20 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 	d.Config, err = json.Marshal(hub.A2AConfig{
 		CardURL: address, Binding: c.Interface.Binding, Version: c.Interface.Version,
 		Tenant: c.Interface.Tenant, Streaming: c.Streaming, AuthHeader: c.AuthHeader,
+		TakesTools: declaresExtension(w.Capabilities.Extensions, ExtTools),
 	})
 	return c, d, true, err
+}
+
+// declaresExtension reports whether a list of extensions of a card has one with that URI. Entries of another form are
+// ignored.
+func declaresExtension(list []json.RawMessage, uri string) bool {
+	return slices.ContainsFunc(list[:min(len(list), maxListed)], func(b json.RawMessage) bool {
+		var e struct {
+			URI str `json:"uri"`
+		}
+		return json.Unmarshal(b, &e) == nil && string(e.URI) == uri
+	})
 }
 
 // chooseInterface returns the best interface that this portal implements and may call. Its error states

@@ -22,8 +22,15 @@ func (c *Client) sendParams(m Message, wait bool) any {
 	if m.TaskID != "" {
 		msg["taskId"] = m.TaskID
 	}
+	meta, used := object{}, []string(nil)
 	if m.Speaker != nil {
-		msg["metadata"], msg["extensions"] = object{ExtSpeaker: m.Speaker}, []string{ExtSpeaker}
+		meta[ExtSpeaker], used = m.Speaker, append(used, ExtSpeaker)
+	}
+	if m.Tools != nil {
+		meta[ExtTools], used = m.Tools, append(used, ExtTools)
+	}
+	if len(used) > 0 {
+		msg["metadata"], msg["extensions"] = meta, used
 	}
 	config := object{}
 	switch {

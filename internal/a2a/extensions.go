@@ -15,6 +15,9 @@ const (
 	ExtSpeaker = "https://agentsite.dev/ext/speaker/v1"
 	// ExtListing adds the portal's directory data of an agent to its extended card.
 	ExtListing = "https://agentsite.dev/ext/listing/v1"
+	// ExtTools is declared by agents elsewhere that want the portal's tools: each message then has, in its metadata
+	// under this URI, the address of an MCP server and a token for it, see Tools.
+	ExtTools = "https://agentsite.dev/ext/tools/v1"
 )
 
 // extensions lists the extensions that every card announces.
@@ -52,6 +55,13 @@ type Speaker struct {
 	Portal string `json:"portal"`
 	// Verified is true if the sending portal has verified the speaker's identity.
 	Verified bool `json:"verified"`
+}
+
+// Tools is the access to the portal's tools, in a message's metadata under ExtTools: the address of an MCP server, and
+// the bearer token that it accepts until the task ends.
+type Tools struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
 }
 
 // NewSpeaker returns the Speaker for a handle: name for a member of the portal at host own, name@host

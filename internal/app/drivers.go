@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"agentsite/agentruntime"
+	"agentsite/agentruntime/acting"
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/link"
@@ -15,6 +16,7 @@ import (
 	"agentsite/agentruntime/model"
 	"agentsite/agentruntime/prompt"
 	"agentsite/agentruntime/remote"
+	handed "agentsite/handlers/tools"
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 	"agentsite/internal/hub"
@@ -31,6 +33,8 @@ type drivers struct {
 	prompt *prompt.Driver
 	link   *link.Driver
 	build  task.Agent
+	// tools are those of agents that run elsewhere.
+	tools *acting.Sessions
 }
 
 // byKind returns the drivers by kind, for the worker and for trying agents.
@@ -61,12 +65,16 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	patient := agentruntime.Wiretap{Next: p.calls.Patient(modelFirstByte)}
 	out.AllowCIDR = anywhere
 	p.model = egress.New(out)
+	servers := mcp.New(patient, mcp.Config{Log: p.log})
+	tools := p.newTools(servers)
+	sessions := acting.NewSessions(tools, p.url.String()+handed.Path, p.Mark)
 	d := &drivers{
-		a2a: remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host}),
+		tools: sessions,
+		a2a:   remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host, Tools: sessions}),
 		peer: remote.NewPeer(remote.PeerConfig{Config: remote.Config{Log: p.log, Portal: host},
 			Portals: callerPortals{p}}),
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log, Meter: p.usage, Guard: p.ceilings}),
-		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
+		mcp:    servers,
 		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}}),
 		build: builtin.New(builtin.Config{
 			Search: publicAgents{p},
@@ -76,7 +84,6 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	if p.set.Conformance {
 		d.build = conformance.New(d.build)
 	}
-	tools := p.newTools(d.mcp)
 	d.prompt = prompt.New(prompt.Config{RT: patient,
 		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Models: p.models,
 		Tools: tools, Grants: tools, Meter: p.usage, Guard: p.ceilings, Summaries: p.db.Talks,

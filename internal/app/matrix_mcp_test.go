@@ -19,6 +19,9 @@ func mcpCells() map[string]cell {
 	out := map[string]cell{
 		"GET /mcp":                                      {},
 		"DELETE /mcp":                                   {},
+		"GET /mcp/tools":                                {},
+		"DELETE /mcp/tools":                             {},
+		"POST /mcp/tools":                               {body: list},
 		"POST /mcp [list]":                              {body: list},
 		"POST /mcp [search]":                            {body: tool("search_agents", map[string]any{"query": "calculator"})},
 		"POST /mcp [ask]":                               {body: tool("ask_agent", map[string]any{"agent": "calc", "text": "2+2"}), alone: true},

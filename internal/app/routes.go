@@ -14,6 +14,7 @@ import (
 	"agentsite/handlers/openai"
 	"agentsite/handlers/registry"
 	"agentsite/handlers/respond"
+	"agentsite/handlers/tools"
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
@@ -40,9 +41,12 @@ func (p *Portal) newRouter() http.Handler {
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(),
 		Host: p.url.Host, Log: p.log})
+	handed := tools.New(tools.Config{Sessions: p.drivers.tools, Version: Release(),
+		Key: []byte(p.Mark("agentsite/tools-sessions/1", "states")), Log: p.log})
 	return web.Router(p.routes, web.Config{Link: agents, OpenAI: models,
-		Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes},
-		Host:  p.url.Host, Loopback: weborigin.IsLoopback(p.url.Hostname()), Secure: p.url.Scheme == "https",
+		Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, handed.Routes, servers.Routes,
+			p.peerRoutes},
+		Host: p.url.Host, Loopback: weborigin.IsLoopback(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.Proxies, Readers: p.newReaders(), Metrics: p.answerMetrics, Database: p.db, Log: p.log})
 }
 

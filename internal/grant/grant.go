@@ -6,6 +6,9 @@ package grant
 import (
 	"slices"
 	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/plaintext"
 )
 
 // The tools that the portal itself offers to agents. Other tools are named by their MCP server.
@@ -20,6 +23,16 @@ const AnyPublic = "public"
 // MaxGrants is the number of grants that one person can have. It bounds the rows of an account; no person meets it by
 // hand.
 const MaxGrants = 1000
+
+// CheckTools returns a cleaned list of tools of the portal, and reports others to c.
+func CheckTools(c *fault.Check, tools []string) []string {
+	tools = plaintext.CleanList(tools, true)
+	for _, name := range tools {
+		c.Field(name == Find || name == Ask, "config.tools", "%.80q is no tool of the portal; use %s or %s", name, Find,
+			Ask)
+	}
+	return tools
+}
 
 // Person is an account, or a person of another portal.
 type Person struct{ Kind, ID string }

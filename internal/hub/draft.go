@@ -162,7 +162,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	checkModes(&c, "output_modes", a.OutputModes)
 	c.Field(len(a.Languages) <= maxLanguages, "languages", "name at most %d languages", maxLanguages)
 	for _, l := range a.Languages {
-		c.Field(languageTag(l), "languages", "%.40q is no language tag; write for example en, de or pt-br", l)
+		c.Field(plaintext.IsLanguageTag(l), "languages", "%.40q is no language tag; write for example en, de or pt-br", l)
 	}
 	c.Field(a.Icon == "" || validIcon(a.Icon), "icon", "send the picture again")
 	c.Field(len(a.Publisher) <= 255, "publisher", "use one of your proved domains")

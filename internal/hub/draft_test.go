@@ -195,7 +195,7 @@ func TestPublish_RefusesUnknownSettings(t *testing.T) {
 		return map[string]json.RawMessage{k: json.RawMessage(v)}
 	}
 	for k, has := range map[hub.Kind]string{
-		hub.A2A:    "card_url, binding, version, tenant, streaming, auth_header, token",
+		hub.A2A:    "card_url, binding, version, tenant, streaming, auth_header, takes_tools, tools, token",
 		hub.OpenAI: "model, instructions, key",
 		hub.MCP:    "version, server, instructions, tools, auth_header, token",
 		hub.Prompt: "instructions, model, examples, tools, unasked, temperature, max_tokens, output, key",

@@ -37,7 +37,7 @@ func Elsewhere(a Agent) (Agent, error) {
 	}
 	a.Skills = skillsElsewhere(a.Skills)
 	a.InputModes, a.OutputModes = modesElsewhere(a.InputModes), modesElsewhere(a.OutputModes)
-	a.Languages = plaintext.FilterFirst(plaintext.CleanList(a.Languages, true), maxLanguages, languageTag)
+	a.Languages = plaintext.FilterFirst(plaintext.CleanList(a.Languages, true), maxLanguages, plaintext.IsLanguageTag)
 	if len(a.Endpoint) > maxEndpoint {
 		a.Endpoint = ""
 	}
@@ -66,5 +66,5 @@ func skillsElsewhere(in []Skill) []Skill {
 }
 
 func modesElsewhere(in []string) []string {
-	return plaintext.FilterFirst(plaintext.CleanList(in, true), maxModes, mediaType)
+	return plaintext.FilterFirst(plaintext.CleanList(in, true), maxModes, plaintext.IsMediaType)
 }

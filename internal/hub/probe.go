@@ -56,6 +56,9 @@ type A2AConfig struct {
 	Streaming bool `json:"streaming,omitempty"`
 	// AuthHeader is the request header for the secret; empty means "Authorization: Bearer".
 	AuthHeader string `json:"auth_header,omitempty"`
+	// TakesTools is true if the card declares the extension for tools. Tools are of grant.CheckTools.
+	TakesTools bool     `json:"takes_tools,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
 }
 
 // MCPConfig is Agent.Config of kind mcp: the protocol of the server and its tools, as last read.

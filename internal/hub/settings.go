@@ -7,11 +7,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/text/language"
-
 	"agentsite/internal/fault"
 	"agentsite/internal/grant"
 	"agentsite/internal/plaintext"
+	"agentsite/internal/weborigin"
 )
 
 // Limits on the settings of kinds and on an agent's inputs and outputs; characters where noted, else
@@ -30,7 +29,6 @@ const (
 	maxTokens          = 32_000
 	maxModes           = 20
 	maxLanguages       = 20
-	maxMediaType       = 100
 	maxConfigCharacter = 300
 )
 
@@ -69,6 +67,9 @@ func (conf *A2AConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"},
 		strings.ToLower(conf.AuthHeader)), "config.auth_header",
 		"this header has another use; choose the one the agent asks for")
+	conf.Tools = grant.CheckTools(c, conf.Tools)
+	c.Field(len(conf.Tools) == 0 || (conf.TakesTools || conf.Binding == "") && weborigin.IsConfidential(a.Endpoint),
+		"config.tools", "an agent gets tools at an https address, if its card declares the extension for them")
 }
 
 func (conf *OpenAIConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
@@ -163,17 +164,6 @@ func (p *PromptConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 func checkModes(c *fault.Check, field string, modes []string) {
 	c.Field(len(modes) <= maxModes, field, "name at most %d media types", maxModes)
 	for _, m := range modes {
-		c.Field(mediaType(m), field, "%.80q is no media type; write for example text/plain", m)
+		c.Field(plaintext.IsMediaType(m), field, "%.80q is no media type; write for example text/plain", m)
 	}
-}
-
-func mediaType(s string) bool {
-	kind, sub, ok := strings.Cut(s, "/")
-	return ok && kind != "" && sub != "" && len(s) <= maxMediaType && !strings.ContainsAny(s, " ,<>\"'")
-}
-
-// languageTag reports whether s is a well-formed BCP 47 tag of at most 35 bytes.
-func languageTag(s string) bool {
-	_, err := language.Parse(s)
-	return err == nil && len(s) <= 35
 }

@@ -69,3 +69,10 @@ func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
 }
+
+// IsConfidential reports whether a secret may be sent to an address: it is https, or http on this machine.
+func IsConfidential(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Hostname() != "" &&
+		(u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u.Hostname()))
+}

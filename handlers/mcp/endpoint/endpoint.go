@@ -15,17 +15,21 @@ import (
 	"net/http"
 	"strings"
 
-	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/ident"
 )
 
+// Callers identifies the caller of a request; request.Callers implements it.
+type Callers interface {
+	Authenticate(r *http.Request) (ident.Actor, error)
+}
+
 // Config holds the parts of an endpoint; every field is required.
 type Config struct {
-	Callers *request.Callers
+	Callers Callers
 	// Key is the secret that signs states and session ids. If it changes, running sessions end.
 	Key []byte
-	// MetadataURL is the address of the metadata about accepted credentials (RFC 9728). The path of the
+	// MetadataURL is the address of the metadata about accepted credentials (RFC 9728), "" for none. The path of the
 	// server is appended.
 	MetadataURL string
 	Log         *slog.Logger

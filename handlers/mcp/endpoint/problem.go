@@ -107,12 +107,14 @@ func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 func (e *Endpoint) setErrorHeaders(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h := w.Header()
 	respond.RetryAfter(h, p.RetryAfter)
+	metadata := ""
+	if e.cfg.MetadataURL != "" {
+		metadata = `, resource_metadata="` + e.cfg.MetadataURL + r.URL.EscapedPath() + `"`
+	}
 	switch p.Status {
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="invalid_token", resource_metadata="`+
-			e.cfg.MetadataURL+r.URL.EscapedPath()+`"`)
+		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="invalid_token"`+metadata)
 	case http.StatusForbidden:
-		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="insufficient_scope", resource_metadata="`+
-			e.cfg.MetadataURL+r.URL.EscapedPath()+`"`)
+		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="insufficient_scope"`+metadata)
 	}
 }

@@ -1,0 +1,497 @@
+package acting
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agentruntime/prompt"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/grant"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/schema"
+	"agentsite/internal/task"
+	"agentsite/internal/weborigin"
+)
+
+// Bounds of the tools of one task.
+const (
+	// sessionTime bounds the validity of a token. The budget of the work may end it earlier.
+	sessionTime = 15 * time.Minute
+	maxAsked    = 16 // questions to agents, over all runs
+	maxCalls    = 64 // calls in one run
+	maxOpen     = 8  // questions at the same time
+)
+
+// tokenPurpose separates the marks of tokens from other marks of the portal's key.
+const tokenPurpose = "agentsite/tools/1"
+
+// Sessions gives agents that run elsewhere the tools find and ask. A token names its task and its end, and has a mark
+// that only the portal's key can make of agent, task and end, so that none is stored. It counts only while the task
+// runs in this process. Create it with NewSessions; it is safe for concurrent use.
+type Sessions struct {
+	tools   *Tools
+	address string
+	mark    func(purpose, subject string) string
+
+	mu   sync.Mutex          // guards open
+	open map[string]*session // by the id of the task
+}
+
+var _ task.ToolServer = (*Sessions)(nil)
+
+// NewSessions returns the sessions of a portal. address is that of the MCP server with the tools; if it is neither
+// https nor on this machine, no agent gets it, because the token would be readable on the way. mark returns a text that
+// depends on purpose and subject and that only this portal can compute.
+func NewSessions(t *Tools, address string, mark func(purpose, subject string) string) *Sessions {
+	if !weborigin.IsConfidential(address) {
+		address = ""
+	}
+	return &Sessions{tools: t, address: address, mark: mark, open: make(map[string]*session)}
+}
+
+// toolsOf returns the tools of the portal that the settings of an agent name.
+func toolsOf(a task.Target) []string {
+	var cfg hub.A2AConfig
+	if hub.Kind(a.Kind) != hub.A2A || json.Unmarshal(a.Config, &cfg) != nil || !cfg.TakesTools ||
+		!weborigin.IsConfidential(a.Endpoint) {
+		return nil
+	}
+	return cfg.Tools
+}
+
+// OpenTools implements task.ToolServer.
+func (s *Sessions) OpenTools(ctx context.Context, call task.Call, out task.ToolSink,
+	state json.RawMessage) (task.ToolSession, bool, error) {
+	names := toolsOf(call.Agent)
+	if len(names) == 0 || s.address == "" {
+		return nil, false, nil
+	}
+	x := &session{owner: s, call: call, out: out, until: clock.Now().Add(sessionTime)}
+	if b := call.Budget; b.IsSet() && b.Until.Before(x.until) {
+		x.until = b.Until
+	}
+	if len(state) > 0 {
+		if err := json.Unmarshal(state, &x.st); err != nil {
+			return nil, false, fault.Wrap(fault.Unavailable, err,
+				"The portal cannot read where this was interrupted. Ask again.")
+		}
+	}
+	var err error
+	if x.tools, err = s.tools.Offer(ctx, call, names); err != nil {
+		return nil, false, err
+	}
+	if err := x.takeAnswer(ctx); err != nil {
+		return nil, false, err
+	}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.token = s.tokenOf(call, x.until)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[call.TaskID] = x
+	return x, true, nil
+}
+
+// tokenOf returns the token for a call that is valid until a time: the id of the task, the time in seconds, and the
+// mark of agent, task and time.
+func (s *Sessions) tokenOf(c task.Call, until time.Time) string {
+	end := strconv.FormatInt(until.Unix(), 36)
+	return tokenPrefix + c.TaskID + "." + end + "." + s.mark(tokenPurpose, c.Agent.ID+" "+c.TaskID+" "+end)
+}
+
+// tokenPrefix begins each token, so that it is recognized where it should not be.
+const tokenPrefix = "agtools_"
+
+// ByToken returns the tools that a token is for. All tokens that do not count are the same Unauthenticated fault.
+func (s *Sessions) ByToken(token string) (task.ToolCalls, error) {
+	none := fault.New(fault.Unauthenticated, "The token is for no task that runs here now.")
+	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	parts := strings.Split(rest, ".")
+	if !ok || len(parts) != 3 {
+		return nil, none
+	}
+	s.mu.Lock()
+	x := s.open[parts[0]]
+	s.mu.Unlock()
+	end, err := strconv.ParseInt(parts[1], 36, 64)
+	if x == nil || err != nil || !clock.Now().Before(time.Unix(end, 0)) {
+		return nil, none
+	}
+	want := s.tokenOf(x.call, time.Unix(end, 0))
+	if subtle.ConstantTimeCompare([]byte(want), []byte(token)) != 1 || x.ctx.Err() != nil {
+		return nil, none
+	}
+	return x, nil
+}
+
+// session is the access of one agent to the tools during one run of a task.
+type session struct {
+	owner  *Sessions
+	call   task.Call
+	tools  []prompt.Tool
+	out    task.ToolSink
+	until  time.Time
+	token  string
+	reply  string
+	ctx    context.Context // ends with the run
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex // guards the fields below
+	st     sessionState
+	calls  int // of this run
+	asking int // questions that wait for an answer
+	closed bool
+}
+
+var (
+	_ task.ToolSession = (*session)(nil)
+	_ task.ToolCalls   = (*session)(nil)
+)
+
+// sessionState is stored with the checkpoint of the task, so that a question that was interrupted goes on and the
+// person's answer reaches the call.
+type sessionState struct {
+	// Message is the id of the message that was processed last. An answer to a question has another id.
+	Message string `json:"message"`
+	// Asked is the number of questions to agents so far, Open those that have no answer yet.
+	Asked int            `json:"asked,omitempty"`
+	Open  []openQuestion `json:"open,omitempty"`
+	// Waiting is the call that the person is asked about. Granted is the key of the call that the person agreed to.
+	Waiting *waitingCall `json:"waiting,omitempty"`
+	Granted string       `json:"granted,omitempty"`
+}
+
+// openQuestion is a question to an agent. Number is its place among the questions of the task, Key that of its call.
+// Agreed is true if the person agreed to this very call.
+type openQuestion struct {
+	Number int    `json:"number"`
+	Key    string `json:"key"`
+	Agreed bool   `json:"agreed,omitempty"`
+}
+
+// waitingCall is a call of ask that the person is asked about.
+type waitingCall struct {
+	Target   string          `json:"target"`
+	Args     json.RawMessage `json:"args"`
+	Keeps    bool            `json:"keeps,omitempty"`
+	KeepsAll bool            `json:"keeps_all,omitempty"`
+}
+
+func (w waitingCall) permission() prompt.Permission {
+	return prompt.Permission{Keeps: w.Keeps, KeepsAll: w.KeepsAll}
+}
+
+// keyOf identifies a call by its target and arguments, of which an answer of the person is about both.
+func keyOf(target string, args json.RawMessage) string {
+	sum := sha256.Sum256([]byte(target + "\x00" + string(args)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Access implements task.ToolSession.
+func (x *session) Access() (address, token string) { return x.owner.address, x.token }
+
+// Reply implements task.ToolSession.
+func (x *session) Reply() string { return x.reply }
+
+// Question implements task.ToolSession.
+func (x *session) Question() (text, short string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	tool, ok := x.findTool(grant.Ask)
+	if x.st.Waiting == nil || !ok {
+		return "", ""
+	}
+	w := *x.st.Waiting
+	return prompt.PermissionQuestion(tool, w.Target, w.Args, w.permission())
+}
+
+// errToolsEnded is the cause of the end of calls that are under way when the task ends.
+var errToolsEnded = errors.New("the task has ended")
+
+// Close implements task.ToolSession.
+func (x *session) Close() {
+	x.owner.mu.Lock()
+	if x.owner.open[x.call.TaskID] == x {
+		delete(x.owner.open, x.call.TaskID)
+	}
+	x.owner.mu.Unlock()
+	x.cancel(errToolsEnded)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	if x.asking > 0 {
+		x.out.Resume()
+	}
+}
+
+// TaskID implements task.ToolCalls.
+func (x *session) TaskID() string { return x.call.TaskID }
+
+// List implements task.ToolCalls.
+func (x *session) List() []task.ToolSpec {
+	var out []task.ToolSpec
+	for _, t := range x.tools {
+		out = append(out, task.ToolSpec{Name: t.Title, Description: t.Description, Schema: t.Schema,
+			ReadOnly: t.ReadOnly})
+	}
+	return out
+}
+
+func (x *session) findTool(name string) (prompt.Tool, bool) {
+	i := slices.IndexFunc(x.tools, func(t prompt.Tool) bool { return t.Title == name })
+	if i < 0 {
+		return prompt.Tool{}, false
+	}
+	return x.tools[i], true
+}
+
+// saveState stores the state; the caller holds mu.
+func (x *session) saveState(ctx context.Context) error {
+	if x.closed {
+		return errToolsEnded
+	}
+	x.st.Message = x.call.MessageID
+	b, err := json.Marshal(x.st)
+	if err != nil {
+		return err
+	}
+	return x.out.SaveTools(ctx, b)
+}
+
+// takeAnswer takes the message of the call as the person's answer, if a question waits for one.
+func (x *session) takeAnswer(ctx context.Context) error {
+	w := x.st.Waiting
+	if w == nil || x.st.Message == x.call.MessageID {
+		return nil
+	}
+	text := task.PlainText(x.call.Parts)
+	answer, declined := prompt.ReadAnswer(x.call.Caller, w.permission(), text, strings.ToLower(x.call.Agent.Name),
+		strings.ToLower(x.call.Agent.Handle))
+	x.st.Waiting, x.st.Granted = nil, ""
+	switch {
+	case x.call.ThroughAgents():
+		x.reply = "Not called: only the person can agree, and an agent answered:\n" + text
+	case answer == prompt.Once:
+		x.st.Granted = keyOf(w.Target, w.Args)
+	case answer != prompt.Unclear:
+		if err := x.rememberAnswer(ctx, *w, answer); err != nil {
+			return err
+		}
+	case declined:
+		x.reply = "Not called: the portal asked the person, who did not agree."
+	default:
+		x.reply = "Not called: the portal asked the person, who did not agree but said:\n" + text
+	}
+	if answer == prompt.Never && x.reply == "" {
+		x.reply = "Not called: the person does not allow this. Do not ask again."
+	}
+	if x.reply == "" {
+		x.reply = "The person agrees. Call ask again with the same arguments."
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.saveState(ctx)
+}
+
+// rememberAnswer stores the person's answer for later calls. It does nothing if the handle means another agent by now.
+func (x *session) rememberAnswer(ctx context.Context, w waitingCall, a prompt.Answer) error {
+	tool, ok := x.findTool(grant.Ask)
+	if !ok {
+		return nil
+	}
+	c := prompt.Invocation{Args: w.Args}
+	p, err := x.owner.tools.Begin(ctx, x.call, tool, c)
+	if err != nil {
+		if fault.As(err).Kind == fault.Internal {
+			return err
+		}
+		return nil
+	}
+	p.Done()
+	if p.Target != w.Target {
+		return nil
+	}
+	return x.owner.tools.Remember(ctx, x.call, tool, c, a)
+}
+
+const askedText = "Not called yet: the person is asked. End your turn with input-required. After the answer you are " +
+	"continued, and can call again."
+
+// Call implements task.ToolCalls.
+func (x *session) Call(ctx context.Context, name string, args json.RawMessage) (text string, failed bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// The cause decides whether a question to another agent is stopped or goes on after a restart.
+	defer context.AfterFunc(x.ctx, func() { cancel(context.Cause(x.ctx)) })()
+	text, failed, err := x.callTool(ctx, name, args)
+	if err == nil {
+		return text, failed
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		f, ok = errors.AsType[*fault.Error](context.Cause(ctx))
+	}
+	switch {
+	case ok && f.Kind != fault.Internal:
+		return "Not called: " + f.Safe, true
+	case x.ctx.Err() != nil:
+		return "Not called: the task has ended.", true
+	}
+	return "The call failed inside the portal.", true
+}
+
+func (x *session) callTool(ctx context.Context, name string, args json.RawMessage) (string, bool, error) {
+	tool, ok := x.findTool(name)
+	if !ok {
+		return fmt.Sprintf("There is no tool %.80q.", name), true, nil
+	}
+	if strings.Contains(string(args), x.token[len(tokenPrefix):]) {
+		return "Not called: the token for the tools must not be passed on.", true, nil
+	}
+	if wrong := schema.Validate(tool.Schema, args); wrong != nil {
+		return "Not called: the arguments do not fit the tool: " + schema.Sentence(wrong), true, nil
+	}
+	x.mu.Lock()
+	x.calls++
+	many := x.calls > maxCalls
+	x.mu.Unlock()
+	if many {
+		return fmt.Sprintf("Not called: one task may make at most %d calls.", maxCalls), true, nil
+	}
+	if asker, ok := tool.Caller.(asking); ok {
+		return x.askAgent(ctx, tool, asker, args)
+	}
+	p, err := x.owner.tools.Begin(ctx, x.call, tool, prompt.Invocation{Args: args})
+	if err != nil {
+		return "", false, err
+	}
+	defer p.Done()
+	if p.Decision == grant.Denied {
+		return deniedText, true, nil
+	}
+	return tool.Caller.CallTool(p.Context, prompt.Invocation{ID: ident.NewID(), Args: args})
+}
+
+const deniedText = "Not called: the person does not allow this. Do not ask again."
+
+// askAgent asks an agent with the person's permission, or arranges that the person is asked.
+func (x *session) askAgent(ctx context.Context, tool prompt.Tool, asker asking,
+	args json.RawMessage) (string, bool, error) {
+	given, err := asker.read(prompt.Invocation{Args: args})
+	if err != nil {
+		return "", false, err
+	}
+	// The person is shown the agent and the text, so nothing else may be in the arguments.
+	if args, err = json.Marshal(given); err != nil {
+		return "", false, err
+	}
+	p, err := x.owner.tools.Begin(ctx, x.call, tool, prompt.Invocation{Args: args})
+	if err != nil {
+		return "", false, err
+	}
+	defer p.Done()
+	if p.Decision == grant.Denied {
+		return deniedText, true, nil
+	}
+	q, refusal, err := x.beginQuestion(ctx, p, args)
+	if err != nil || refusal != "" {
+		return refusal, true, err
+	}
+	x.out.Status("Asking " + p.Target + "…")
+	text, failed, err := asker.CallTool(p.Context, prompt.Invocation{ID: "question " + strconv.Itoa(q.Number),
+		Args: args, Earlier: q.Number})
+	if errors.Is(context.Cause(ctx), task.ErrShutdown) {
+		x.endAsking()
+		return "", false, context.Cause(ctx) // It goes on after the start.
+	}
+	if err != nil {
+		if cause := context.Cause(p.Context); cause != nil {
+			err = cause
+		}
+	}
+	x.endAsking()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.st.Open = slices.DeleteFunc(x.st.Open, func(o openQuestion) bool { return o.Number == q.Number })
+	if !x.closed {
+		if serr := x.saveState(context.WithoutCancel(ctx)); serr != nil && err == nil {
+			err = serr
+		}
+	}
+	return text, failed, err
+}
+
+// beginQuestion stores that a question is asked. refusal is the reason for the agent if it may not be asked now. A call
+// that has the same target and arguments as one without an answer continues that one.
+func (x *session) beginQuestion(ctx context.Context, p prompt.Permission, args json.RawMessage) (q openQuestion,
+	refusal string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key := keyOf(p.Target, args)
+	again := slices.IndexFunc(x.st.Open, func(o openQuestion) bool { return o.Key == key })
+	agreed := x.st.Granted == key || again >= 0 && x.st.Open[again].Agreed
+	switch {
+	case p.Decision == grant.Allowed || agreed:
+	case !prompt.MayConsent(x.call.Caller):
+		return q, "Not called: this needs a person's yes, and it is not a person who asks.", nil
+	case len(args) > prompt.MaxShown:
+		return q, fmt.Sprintf("Not called: a person has to agree to this call and cannot check more than %d KiB. "+
+			"Write less.", prompt.MaxShown>>10), nil
+	case x.st.Waiting != nil && keyOf(x.st.Waiting.Target, x.st.Waiting.Args) != key:
+		return q, "Not called: the person is asked about another call first. End your turn with input-required.", nil
+	default:
+		x.st.Waiting = &waitingCall{p.Target, args, p.Keeps, p.KeepsAll}
+		return q, askedText, x.saveState(ctx)
+	}
+	switch {
+	case again >= 0:
+		q = x.st.Open[again]
+	case x.st.Asked >= maxAsked || len(x.st.Open) >= maxOpen:
+		return q, fmt.Sprintf("Not called: one task may ask at most %d times, and %d agents at once.", maxAsked,
+			maxOpen), nil
+	default:
+		q = openQuestion{Number: x.st.Asked, Key: key, Agreed: agreed}
+		x.st.Asked++
+		x.st.Open = append(x.st.Open, q)
+		if agreed {
+			x.st.Granted = ""
+		}
+		if err := x.saveState(ctx); err != nil {
+			return q, "", err
+		}
+	}
+	x.addAsking(1)
+	return q, "", nil
+}
+
+// endAsking counts a question that has ended.
+func (x *session) endAsking() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.addAsking(-1)
+}
+
+// addAsking counts questions that begin to wait (1) or have ended (-1), and gives the place of the task to others while
+// any waits; the caller holds mu.
+func (x *session) addAsking(n int) {
+	before := x.asking
+	x.asking += n
+	switch {
+	case x.closed:
+	case before == 0:
+		x.out.Pause()
+	case x.asking == 0:
+		x.out.Resume()
+	}
+}
