@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentsite/internal/fault"
 	"agentsite/internal/halt"
 	"agentsite/internal/meter"
 	"agentsite/internal/scheduler"
@@ -31,6 +32,7 @@ type Queue struct {
 
 	mu        sync.Mutex // guards the fields below
 	running   map[string]runningTask
+	ends      map[string]chan struct{} // closed when the outcome of the newest run of a task is stored
 	plan      *scheduler.Scheduler
 	submitted bool // tasks may wait in the database that are not in plan
 }
@@ -46,7 +48,7 @@ func NewQueue(l scheduler.Limits) *Queue {
 		names = append(names, c.String())
 	}
 	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded), limits: l,
-		running: make(map[string]runningTask), plan: scheduler.New(l),
+		running: make(map[string]runningTask), ends: make(map[string]chan struct{}), plan: scheduler.New(l),
 		refused: meter.NewCounters("agentsite_tasks_refused_total", "Tasks that were not queued because too many waited, by the "+
 			"kind of their callers.", "class", names...)}
 }
@@ -116,6 +118,7 @@ func (q *Queue) ListCollectors() []prometheus.Collector {
 type runningTask struct {
 	job    scheduler.Job
 	cancel context.CancelCauseFunc
+	ended  chan struct{} // see Queue.ends
 }
 
 // errStopped is the cause of a task's context when the task was stopped, with the reason as a sentence.
@@ -186,7 +189,7 @@ func (q *Queue) addRunning(id string, t runningTask) bool {
 	if _, ok := q.running[id]; ok {
 		return false
 	}
-	q.running[id] = t
+	q.running[id], q.ends[id] = t, t.ended
 	return true
 }
 
@@ -194,6 +197,38 @@ func (q *Queue) removeRunning(id string) {
 	q.mu.Lock()
 	delete(q.running, id)
 	q.mu.Unlock()
+}
+
+// markEnded ends the waiting of AwaitStop for a run.
+func (q *Queue) markEnded(id string, t runningTask) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ends[id] == t.ended {
+		delete(q.ends, id)
+	}
+	close(t.ended)
+}
+
+// stopTime bounds AwaitStop. A driver returns within stopGrace, so only a store that does not answer takes longer.
+const stopTime = 5 * time.Second
+
+// AwaitStop implements task.Runner.
+func (q *Queue) AwaitStop(ctx context.Context, taskID string) error {
+	q.mu.Lock()
+	ended, ok := q.ends[taskID]
+	q.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.Unavailable, ctx.Err(),
+			"The agent was stopped, but the portal could not store that yet. Stop it again.")
+	}
 }
 
 // resetPlan drops all waiting and running tasks from the plan, for a worker that begins to run.

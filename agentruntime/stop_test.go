@@ -3,6 +3,7 @@ package agentruntime_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,5 +133,41 @@ func TestWorker_AnAgentCallsAnother(t *testing.T) {
 	}
 	if got := h.answers(room, 2); text(got[1]) != "Nothing." {
 		t.Errorf("%q", text(got[1]))
+	}
+}
+
+// A stop is confirmed after its end is stored, so that a kill of the process right after cannot start the task again.
+func TestWorker_ConfirmsAStopThatIsStored(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.failing = map[string]*atomic.Int32{"Finish": new(atomic.Int32)}
+	begun := make(chan struct{}, 10)
+	h.start(func(ctx context.Context, _ task.Call, _ task.Sink) (task.Result, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return task.Result{}, ctx.Err()
+	})
+	for name, stop := range map[string]func(room string, k task.Task) error{
+		"cancel": func(_ string, k task.Task) error { return h.chat.StopTask(t.Context(), h.ada, k.ID, "Stopped.") },
+		"conversation": func(room string, _ task.Task) error {
+			_, err := h.tasks.StopConversation(t.Context(), h.ada, room)
+			return err
+		},
+		"message": func(room string, k task.Task) error {
+			_, err := h.chat.DeleteMessage(t.Context(), h.ada, room, k.MessageSeq)
+			return err
+		},
+		"member": func(room string, _ task.Task) error { return h.chat.Remove(t.Context(), h.ada, room, "helper") },
+	} {
+		room := h.room()
+		k := h.say(room, "go on for ever")
+		<-begun
+		h.failing["Finish"].Store(2)
+		if err := stop(room, k); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if now, err := h.db.TaskByID(t.Context(), k.ID); err != nil || now.State != task.Canceled {
+			t.Errorf("%s: confirmed while the task is %s (%v)", name, now.State, err)
+		}
 	}
 }

@@ -126,7 +126,8 @@ func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
 	id := taskOf(j)
 	tctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !w.queue.addRunning(id, runningTask{j, cancel}) {
+	running := runningTask{j, cancel, make(chan struct{})}
+	if !w.queue.addRunning(id, running) {
 		return
 	}
 	s := &sink{w: w, run: r, t: task.Task{ID: id}}
@@ -140,6 +141,7 @@ func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
 		if stopped() && !heard {
 			w.endStopped(ctx, s.t, s)
 		}
+		w.queue.markEnded(id, running)
 	}()
 	// A task that was stopped before addRunning has ended in the store; later stops cancel tctx.
 	t, ok := w.readTask(tctx, id)

@@ -35,10 +35,11 @@ func (book) Hosts(context.Context, []string) (map[string]string, error) { return
 // idle is a runtime that runs nothing: tests do.
 type idle struct{}
 
-func (idle) Wake()                           {}
-func (idle) Stop(string) bool                { return false }
-func (idle) Ended(task.Task)                 {}
-func (idle) WaitOf(string) (task.Wait, bool) { return task.Wait{}, false }
+func (idle) Wake()                                   {}
+func (idle) AwaitStop(context.Context, string) error { return nil }
+func (idle) Stop(string) bool                        { return false }
+func (idle) Ended(task.Task)                         {}
+func (idle) WaitOf(string) (task.Wait, bool)         { return task.Wait{}, false }
 
 // heard streams the answer to a task that run plays the agent of, and returns
 // the status, the text, and the error in the stream. step is called by run

@@ -40,10 +40,11 @@ func (book) Hosts(context.Context, []string) (map[string]string, error) { return
 // idle is a runtime that runs nothing: tests do.
 type idle struct{}
 
-func (idle) Wake()                           {}
-func (idle) Stop(string) bool                { return false }
-func (idle) Ended(task.Task)                 {}
-func (idle) WaitOf(string) (task.Wait, bool) { return task.Wait{}, false }
+func (idle) Wake()                                   {}
+func (idle) AwaitStop(context.Context, string) error { return nil }
+func (idle) Stop(string) bool                        { return false }
+func (idle) Ended(task.Task)                         {}
+func (idle) WaitOf(string) (task.Wait, bool)         { return task.Wait{}, false }
 
 // world is conversations over a real store; the test plays the runtime.
 type world struct {

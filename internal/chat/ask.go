@@ -232,8 +232,8 @@ func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.
 	return t, err
 }
 
-// StopTask cancels a task that the actor asked for; a task in a final state stays as it is. It does not
-// wait until the agent has stopped.
+// StopTask cancels a task that the actor asked for; a task in a final state stays as it is. It returns after the end of
+// the task is stored.
 func (s *Service) StopTask(ctx context.Context, actor ident.Actor, id, reason string) error {
 	if err := checkWrite(actor); err != nil {
 		return err

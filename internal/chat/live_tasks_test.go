@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -14,9 +15,10 @@ import (
 // waits is a runtime that runs nothing, with the waits of its tasks.
 type waits map[string]task.Wait
 
-func (w waits) Wake()            {}
-func (w waits) Stop(string) bool { return false }
-func (w waits) Ended(task.Task)  {}
+func (w waits) Wake()                                 {}
+func (waits) AwaitStop(context.Context, string) error { return nil }
+func (w waits) Stop(string) bool                      { return false }
+func (w waits) Ended(task.Task)                       {}
 
 func (w waits) WaitOf(id string) (task.Wait, bool) {
 	wait, ok := w[id]

@@ -86,6 +86,8 @@ func (h *hands) Ended(k task.Task) {
 	h.ended = append(h.ended, k.ID)
 }
 
+func (*hands) AwaitStop(context.Context, string) error { return nil }
+
 func (h *hands) Stop(id string) bool {
 	h.mu.Lock()
 	stop := h.running[id]

@@ -89,10 +89,11 @@ func (c *localControl) ExportUser(ctx context.Context, name string, w io.Writer)
 // stoppedRuntime is the runtime of a portal that does not run.
 type stoppedRuntime struct{}
 
-func (stoppedRuntime) Wake()                           {}
-func (stoppedRuntime) Stop(string) bool                { return false }
-func (stoppedRuntime) Ended(task.Task)                 {}
-func (stoppedRuntime) WaitOf(string) (task.Wait, bool) { return task.Wait{}, false }
+func (stoppedRuntime) Wake()                                   {}
+func (stoppedRuntime) AwaitStop(context.Context, string) error { return nil }
+func (stoppedRuntime) Stop(string) bool                        { return false }
+func (stoppedRuntime) Ended(task.Task)                         {}
+func (stoppedRuntime) WaitOf(string) (task.Wait, bool)         { return task.Wait{}, false }
 
 // stoppedIndex is the search index of a portal that does not run: it is built at the start.
 type stoppedIndex struct{}

@@ -109,6 +109,9 @@ type Runner interface {
 	// Stop asks a running task to end as canceled, and reports whether the task was running in this
 	// process.
 	Stop(taskID string) bool
+	// AwaitStop waits until the end of a task that Stop found running is stored, so that a stop that was confirmed
+	// outlives the process. It is an Unavailable fault if that takes too long.
+	AwaitStop(ctx context.Context, taskID string) error
 	// Ended notifies the runtime that a task which was not running has ended, so that its agent is
 	// notified if it had been asked. It never blocks.
 	Ended(t Task)
@@ -264,8 +267,13 @@ func actorName(actor ident.Actor) string {
 
 func (s *Service) stopTask(ctx context.Context, t Task, reason string) error {
 	if s.runner.Stop(t.ID) {
-		return nil
+		return s.runner.AwaitStop(ctx, t.ID)
 	}
+	return s.endStopped(ctx, t, reason)
+}
+
+// endStopped stores the end of a task that the runtime does not run.
+func (s *Service) endStopped(ctx context.Context, t Task, reason string) error {
 	err := s.ender.EndTask(ctx, t, Result{State: Canceled, Reason: reason})
 	if fault.Is(err, fault.Conflict) {
 		return nil // the task ended in the meantime
@@ -309,12 +317,23 @@ func (s *Service) stopAll(ctx context.Context, conversationID, callerID, reason 
 	}
 	stopped := 0
 	var errs []error
-	for _, t := range list {
-		if err := s.stopTask(ctx, t, reason); err != nil {
+	note := func(err error) {
+		if err != nil {
 			errs = append(errs, err) // a failure must not keep the other tasks running
-			continue
+			return
 		}
 		stopped++
+	}
+	var running []string
+	for _, t := range list {
+		if s.runner.Stop(t.ID) {
+			running = append(running, t.ID) // The end of one is awaited after all are stopped.
+			continue
+		}
+		note(s.endStopped(ctx, t, reason))
+	}
+	for _, id := range running {
+		note(s.runner.AwaitStop(ctx, id))
 	}
 	return stopped, errors.Join(errs...)
 }

@@ -31,6 +31,8 @@ type hands struct {
 
 func (h *hands) Wake() {}
 
+func (*hands) AwaitStop(context.Context, string) error { return nil }
+
 func (h *hands) Stop(id string) bool {
 	h.mu.Lock()
 	stop := h.running[id]
@@ -297,6 +299,7 @@ type willing struct{}
 func (willing) Wake()                                                 {}
 func (willing) WaitOf(string) (task.Wait, bool)                       { return task.Wait{}, false }
 func (willing) Ended(task.Task)                                       {}
+func (willing) AwaitStop(context.Context, string) error               { return nil }
 func (willing) Stop(string) bool                                      { return true }
 func (willing) EndTask(context.Context, task.Task, task.Result) error { return errors.New("not here") }
 

@@ -79,10 +79,11 @@ func (alive) Read(_ context.Context, address string) (hub.Described, error) {
 // idle is a fake runtime that never runs a task.
 type idle struct{}
 
-func (idle) Wake()                           {}
-func (idle) Stop(string) bool                { return false }
-func (idle) Ended(task.Task)                 {}
-func (idle) WaitOf(string) (task.Wait, bool) { return task.Wait{}, false }
+func (idle) Wake()                                   {}
+func (idle) AwaitStop(context.Context, string) error { return nil }
+func (idle) Stop(string) bool                        { return false }
+func (idle) Ended(task.Task)                         {}
+func (idle) WaitOf(string) (task.Wait, bool)         { return task.Wait{}, false }
 
 // Gate is a fake runtime's admission: it admits all tasks except those of busy agents.
 type Gate struct {
