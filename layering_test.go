@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/team", "internal/team/flow", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -91,7 +91,14 @@ var may = map[string][]string{
 	"handlers/personal": with(leaves, "handlers/pages", "handlers/request", "handlers/respond", "internal/personal", "templates"),
 	"internal/halt":     with(leaves, "internal/hub"),
 	"internal/models":   with(leaves, "internal/usage"),
-	"internal/openai":   leaves,
+	// The machine of teams is pure, and so are the rules that decide without a model.
+	"internal/team/flow":  {},
+	"internal/team/rules": {"internal/team/flow"},
+	"internal/team": with(leaves, "internal/chat", "internal/hub", "internal/task", "internal/team/flow",
+		"internal/team/rules"),
+	"handlers/api/goals": with(leaves, "handlers/api/spending", "handlers/request", "handlers/respond", "internal/team",
+		"internal/team/flow"),
+	"internal/openai": leaves,
 	// linkwire defines the messages between the link protocol's handler, its driver and the command
 	// line.
 	"internal/linkwire": leaves,
@@ -129,6 +136,7 @@ var may = map[string][]string{
 	// personal knows which columns of all stores are personal.
 	"store/personal":      {"internal/personal"},
 	"store/halts":         {"internal/clock", "internal/halt", "internal/ident", "store/rows"},
+	"store/teams":         {"internal/clock", "internal/fault", "internal/team", "internal/team/flow"},
 	"store/models":        {"internal/clock", "internal/fault", "internal/models", "internal/usage"},
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},

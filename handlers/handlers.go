@@ -13,6 +13,7 @@ import (
 
 	"agentsite/handlers/address"
 	"agentsite/handlers/api"
+	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/files"
 	"agentsite/handlers/live"
@@ -40,6 +41,7 @@ import (
 	"agentsite/internal/personal"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
+	"agentsite/internal/team"
 	"agentsite/internal/usage"
 )
 
@@ -62,6 +64,7 @@ type Config struct {
 	Models     *models.Service
 	Halts      *halt.Service
 	Personal   *personal.Service
+	Teams      *team.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -82,6 +85,7 @@ type Config struct {
 type Routes struct {
 	site     *pages.Site
 	api      *api.API
+	goals    *goals.API
 	streams  *live.Streams
 	files    *files.Files
 	agents   *agents.Pages
@@ -125,7 +129,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
 		Models: cfg.Models, Halts: cfg.Halts, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
-		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
+		goals: goals.New(cfg.Teams, sessions, streams),
+		site:  site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
 			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants,
@@ -154,6 +159,7 @@ func (h *Routes) IsOperator(r *http.Request) bool {
 // API declares the routes below /api/v1, including live delivery.
 func (h *Routes) API(r chi.Router) {
 	h.api.Routes(r)
+	h.goals.Routes(r)
 	h.streams.Routes(r)
 	h.personal.API(r)
 }

@@ -31,6 +31,7 @@ import (
 	"agentsite/store/space"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
+	"agentsite/store/teams"
 	"agentsite/store/usages"
 )
 
@@ -57,6 +58,7 @@ type DB struct {
 	Personal *personal.Data
 	Models   *models.Models
 	Halts    *halts.Halts
+	Teams    *teams.Teams
 	Talks    *chats.Summaries
 	Peers    *Peers
 	Words    *chats.Words
@@ -209,7 +211,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
-		Models: models.New(f), Halts: halts.New(f), Talks: chats.NewSummaries(f),
+		Models: models.New(f), Halts: halts.New(f), Teams: teams.New(f), Talks: chats.NewSummaries(f),
 		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}

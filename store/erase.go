@@ -24,7 +24,7 @@ func erasedRows() []accountRow {
 		{"invitation_days", "inviter_id"}, {"accepted_inviters", "person_id"}, {"accepted_inviters", "inviter_id"},
 		{"blocks", "person_id"}, {"blocks", "blocked_id"}, {"first_asks", "caller_id"}, {"client_ids", "sender_id"},
 		{"grants", "person_id"}, {"usage_days", "person_id"}, {"usage_days", "owner_id"},
-		{"models", "owner_id"}, {"halts", "subject"}, {"ceilings", "owner_id"}, {"summaries", "caller_id"},
+		{"goals", "owner_id"}, {"models", "owner_id"}, {"halts", "subject"}, {"ceilings", "owner_id"}, {"summaries", "caller_id"},
 	}
 }
 
@@ -54,6 +54,7 @@ func (d *DB) EraseAccount(ctx context.Context, id string, by ident.Actor) error 
 			`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE owner_id = ?)`,
 			`DELETE FROM hook_attempts WHERE hook_id IN (SELECT id FROM hooks WHERE owner_id = ?)`,
 			`DELETE FROM model_days WHERE who = 'account:' || ?1 OR who LIKE 'account:' || ?1 || ' %'`,
+			`DELETE FROM goal_events WHERE goal_id IN (SELECT id FROM goals WHERE owner_id = ?)`,
 			// A deleted agent keeps its row, but not the text of its last version.
 			`UPDATE agent_versions SET spec = '{}', note = '', title = '', icon = ''
 				WHERE agent_id IN (SELECT id FROM agents WHERE owner_id = ?)`,

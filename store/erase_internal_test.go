@@ -37,6 +37,8 @@ var keptColumns = map[string]string{
 	"goose_db_version.version_id": "a migration",
 	"hook_events.event_id":        "an event of a hook, which is deleted",
 	"hook_attempts.event_id":      "an event of a hook, which is deleted",
+	"goals.parent_id":             "a goal of the same account, which is deleted",
+	"goal_events.goal_id":         "deleted with its goal",
 }
 
 // isOther reports whether a column that ends in _id refers to something that is no account by its name.

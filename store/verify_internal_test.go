@@ -369,6 +369,8 @@ func seedAll(t *testing.T, d *testDB) {
 			`INSERT INTO blocks VALUES ('p2', 'p3', 'eve', 1)`,
 			`INSERT INTO grants VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O5', 'person', 'p2', 'a1', 'helper', 'ask', 'calc', '', 1, 0, 3, 0, 'ben', '', 'ask', 1)`,
 			`INSERT INTO summaries VALUES ('c1', 'a1', 'p1', 'all/0', 1, 'They talked.', 1)`,
+			`INSERT INTO goals VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O7', 'p1', 'ada', 'k', 'Add 1 and 1.', 'forming', '', 0, '', 0, 1, 1, 1)`,
+			`INSERT INTO goal_events VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O7', 1, '{"seq":1,"at":"2026-11-28T00:00:00Z","kind":"opened"}')`,
 			`INSERT INTO ceilings VALUES ('p1', '', 1000, 0)`,
 			`INSERT INTO halts VALUES ('provider', 'llm.example', 1, 'llm.example', '', 1)`,
 			`INSERT INTO models VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O6', 'p1', 'fast', 'openai', 'https://llm.example/v1', 'm-1', '', 0, 0, NULL, 1, 1)`,

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"agentsite/handlers/address"
+	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/respond"
 	"agentsite/handlers/search"
@@ -26,6 +27,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
+	"agentsite/internal/team/flow"
 	"agentsite/internal/usage"
 )
 
@@ -51,11 +53,17 @@ var answerTypes = map[string]any{
 	"Task": taskJSON{}, "TaskReference": taskRefJSON{}, "TaskStatus": taskStatusJSON{}, "Token": tokenJSON{},
 	"Trace": traceJSON{}, "Unsaid": unsaidJSON{}, "VersionSummary": versionJSON{}, "Voice": voiceJSON{},
 	"Webhook": webhookJSON{},
+	"Goal":    goals.Goal{}, "GoalSummary": goals.Summary{}, "GoalMember": goals.Member{}, "GoalTask": goals.Task{},
+	"GoalPart": goals.Part{}, "GoalCandidate": flow.Candidate{}, "GoalTurn": goals.Turn{}, "GoalTrigger": goals.Trigger{},
+	"GoalLimits": goals.Limits{}, "GoalCost": goals.Cost{}, "GoalParent": goals.ParentRef{}, "GoalEvent": goals.Event{},
+	"GoalMove": goals.Move{}, "GoalAssignment": goals.Assignment{}, "GoalEventCost": goals.EventCost{},
 }
 
 // bodyTypes are the types that handlers decode, by the schema that describes them.
 var bodyTypes = map[string]any{
 	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
+	"GoalInput": goals.StartBody{}, "GoalBudget": goals.BudgetBody{}, "SteerGoalInput": goals.SayBody{},
+	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{},
 	"AddOwnerInput": addOwnerBody{}, "AgentInput": DraftJSON{}, "AgentStatusInput": statusJSON{},
 	"AttestationInput": attestBody{}, "BranchInput": branchBody{}, "CallLimitsInput": hub.Limits{},
 	"ChatPreferencesInput": PrefsJSON{}, "ConversationChangeInput": roomBody{}, "ConversationInput": conversationBody{},
@@ -82,6 +90,7 @@ var enumTypes = map[string]any{
 	},
 	"Scope":        ident.Scopes(),
 	"TaskState":    taskStates,
+	"GoalState":    flow.PublicStates(),
 	"MessageKind":  []chat.Kind{chat.Text, chat.Event, chat.Edit, chat.Unsaid, chat.React},
 	"Speaks":       []chat.Speaks{chat.SpeaksAlone, chat.SpeaksNobody, chat.SpeaksAgent, chat.SpeaksTurns},
 	"Past":         []chat.Past{chat.PastAll, chat.PastNothing},

@@ -39,7 +39,36 @@ func grantCells() map[string]cell {
 		return object{name: name}
 	}
 	llm := func(*testing.T, *world, string) object { return object{name: "llm.example"} }
+	given := func(members ...string) func(*testing.T, *world, string) object {
+		return func(t *testing.T, w *world, _ string) object {
+			c := w.as["owner"].With(t)
+			if len(members) == 0 {
+				members = []string{w.hanging}
+			}
+			id := startGoal(c, map[string]any{"goal": "What is 1 + 1?", "members": members})
+			if members[0] == w.hanging {
+				t.Cleanup(func() { c.Do(http.MethodPost, "/api/v1/goals/"+id+"/cancel", nil) })
+			} else {
+				followGoal(t, c, id)
+			}
+			return object{id: id}
+		}
+	}
 	return map[string]cell{
+		"GET /api/v1/goals": {},
+		"POST /api/v1/goals": {body: func(*world, object) any {
+			return map[string]any{"goal": "What is 1 + 1?", "members": []string{"calc"}}
+		}},
+		"GET /api/v1/goals/{id}":         {object: given("calc")},
+		"GET /api/v1/goals/{id}/events":  {object: given("calc")},
+		"POST /api/v1/goals/{id}/cancel": {object: given()},
+		"POST /api/v1/goals/{id}/say":    {object: given("calc"), body: func(*world, object) any { return map[string]any{"text": "2+2"} }},
+		"POST /api/v1/goals/{id}/approve": {object: given("calc"), body: func(*world, object) any {
+			return map[string]any{"task": 1, "answer": "yes"}
+		}},
+		"POST /api/v1/goals/{id}/tasks/{task}/reassign": {object: given("calc"), body: func(*world, object) any {
+			return map[string]any{"to": "guide"}
+		}},
 		"POST /api/v1/owners/{name}/stop":      {object: stranger, body: slow},
 		"POST /api/v1/owners/{name}/resume":    {object: stranger},
 		"POST /api/v1/providers/{host}/stop":   {object: llm, body: slow},

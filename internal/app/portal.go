@@ -49,6 +49,7 @@ import (
 	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
+	"agentsite/internal/team"
 	"agentsite/internal/usage"
 	"agentsite/internal/weborigin"
 	"agentsite/peering"
@@ -124,6 +125,7 @@ type services struct {
 	prices   *usage.Prices
 	models   *models.Service
 	halts    *halt.Service
+	teams    *team.Service
 }
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
@@ -261,7 +263,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), Log: p.log,
 		FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Rooms: roomLimits(p.set.Bounds.Rooms)})
 	p.chats = chats
-	p.tasks = task.NewService(p.db.Tasks, queue, chats)
+	p.tasks, p.teams = task.NewService(p.db.Tasks, queue, chats), p.newTeams()
 	p.queue, p.callers = queue, p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys,
@@ -288,7 +290,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks,
-		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Personal: personal.New(p.db.Personal, p.db.Chat.Files, host),
+		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
+		Personal:     personal.New(p.db.Personal, p.db.Chat.Files, host),
 		Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
 	})
@@ -371,6 +374,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.monitor.Run(work) })
 	workers.Go(func() error { return p.worker.Run(work) })
 	workers.Go(func() error { return p.accounts.Run(work) })
+	workers.Go(func() error { return p.teams.Run(work) })
 	workers.Go(func() error { p.endWork(work); return nil })
 	workers.Go(func() error {
 		err := p.hub.Load(work)
@@ -465,6 +469,9 @@ func (p *Portal) endWork(ctx context.Context) {
 				continue
 			}
 			if a.Disabled() {
+				if _, err := p.teams.CancelAll(ctx, id, "The account of this goal was disabled."); err != nil {
+					p.log.Warn("cancel the goals of a disabled account", "account", id, "error", err)
+				}
 				if _, err := p.tasks.StopCaller(ctx, id); err != nil {
 					p.log.Warn("stop the work of a disabled account", "account", id, "error", err)
 				}

@@ -24,6 +24,8 @@ type Limits struct {
 // host that runs agents.
 type WorkLimits struct {
 	Running, RunningPerAccount, RunningPerRoom, RunningPerAgent, RunningPerOwner, RunningPerProvider int64
+	// GoalsPerAccount bounds the goals of an account on which teams work at the same time.
+	GoalsPerAccount                                                                                  int64
 	Waiting, WaitingPerAccount, WaitingPerRoom, WaitingPerAgent, WaitingPerOwner, WaitingPerProvider int64
 }
 
@@ -43,7 +45,7 @@ func defaultWork() WorkLimits {
 	return WorkLimits{
 		Running: 512, RunningPerAccount: 64, RunningPerRoom: 64, RunningPerAgent: 32, RunningPerOwner: 128, RunningPerProvider: 128,
 		Waiting: 100_000, WaitingPerAccount: 1000, WaitingPerRoom: 1000, WaitingPerAgent: 10_000, WaitingPerOwner: 20_000,
-		WaitingPerProvider: 20_000,
+		WaitingPerProvider: 20_000, GoalsPerAccount: 20,
 	}
 }
 
@@ -92,6 +94,7 @@ func (w *WorkLimits) list() []Limit {
 		{"waiting-per-agent", UnitCount, 1, 1_000_000, &w.WaitingPerAgent},
 		{"waiting-per-owner", UnitCount, 1, 1_000_000, &w.WaitingPerOwner},
 		{"waiting-per-provider", UnitCount, 1, 1_000_000, &w.WaitingPerProvider},
+		{"goals-per-account", UnitCount, 1, 10_000, &w.GoalsPerAccount},
 	}
 }
 

@@ -1,0 +1,157 @@
+package app_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentsite/handlers/api/goals"
+	"agentsite/internal/app"
+	"agentsite/internal/testing/apptest"
+)
+
+// startGoal gives a goal to a team and returns its id.
+func startGoal(c *apptest.Client, body map[string]any) string {
+	var out struct{ ID string }
+	c.Get(http.MethodPost, "/api/v1/goals", body, http.StatusAccepted, &out)
+	return out.ID
+}
+
+// followGoal reads the events of a goal after a number until the goal has ended.
+func followGoal(t *testing.T, c *apptest.Client, id string) (list []goals.Event) {
+	t.Helper()
+	req := c.Request(t.Context(), http.MethodGet, "/api/v1/goals/"+id+"/events", nil)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	in := bufio.NewScanner(resp.Body)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		data, ok := strings.CutPrefix(in.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var e goals.Event
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Seq != int64(len(list)+1) {
+			t.Fatalf("event %d after %d", e.Seq, len(list))
+		}
+		list = append(list, e)
+	}
+	if err := in.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func readGoal(c *apptest.Client, id string) (g goals.Goal) {
+	c.Get(http.MethodGet, "/api/v1/goals/"+id, nil, http.StatusOK, &g)
+	return g
+}
+
+func kindsOf(list []goals.Event) (kinds []string) {
+	for _, e := range list {
+		k := e.Kind
+		if e.Move != nil {
+			k += " " + e.Move.Kind
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
+// A person gives a goal; the built-in agents work on its parts without a model, and the goal concludes with their
+// results, which are there after a restart.
+func TestGoals_ATeamOfBuiltInAgentsConcludes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(c *app.Config) { c.Data = dir }
+	p := apptest.Start(t, at)
+	ada := p.User(t, "ada")
+	body := map[string]any{"goal": "What is 15% of 80? How do I register an agent? Juggle three balls.",
+		"recruit": "here", "idempotency_key": "first"}
+	id := startGoal(ada, body)
+	list := followGoal(t, ada, id)
+	got := readGoal(ada, id)
+	if got.State != "concluded" || !strings.Contains(got.Conclusion, "12") || got.Turns != 2 || len(got.Tasks) != 2 {
+		t.Fatalf("%+v\n%q", got, kindsOf(list))
+	}
+	for _, want := range []string{"calc: ", "guide: ", "Missing:", "Juggle three balls", "by rules"} {
+		if !strings.Contains(got.Conclusion, want) {
+			t.Errorf("the conclusion lacks %q:\n%s", want, got.Conclusion)
+		}
+	}
+	team := []string{}
+	for _, m := range got.Team {
+		team = append(team, m.Handle+" "+m.Role+" "+m.State)
+	}
+	slices.Sort(team)
+	if want := "calc member joined, guide member joined, portal lead joined"; strings.Join(team, ", ") != want {
+		t.Errorf("team %v", team)
+	}
+	if again := startGoal(ada, body); again != id {
+		t.Errorf("the same key started %s after %s", again, id)
+	}
+	kinds := kindsOf(list)
+	for i, want := range []string{"opened", "found", "joined", "joined", "moved assign"} {
+		if kinds[i] != want {
+			t.Errorf("event %d is %q, want %q", i+1, kinds[i], want)
+		}
+	}
+	if last := kinds[len(kinds)-1]; last != "moved conclude" {
+		t.Errorf("the last event is %q", last)
+	}
+	ada.Get(http.MethodGet, "/api/v1/conversations/"+got.Tasks[0].ConversationID, nil, http.StatusOK, &struct{}{})
+	p.Stop()
+	p = apptest.Start(t, at)
+	if again := readGoal(p.LogIn(t, "ada"), id); again.Conclusion != got.Conclusion || again.Seq != got.Seq {
+		t.Errorf("after a restart: %+v", again)
+	}
+}
+
+// Only the person that gave a goal sees or changes it.
+func TestGoals_AreOfTheirOwnerAlone(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada, ben := p.User(t, "ada"), p.User(t, "ben")
+	id := startGoal(ada, map[string]any{"goal": "What is 1 + 1?", "recruit": "here"})
+	followGoal(t, ada, id)
+	none := strings.Repeat("0", 26)
+	for _, c := range []struct{ method, path string }{{http.MethodGet, ""}, {http.MethodGet, "/events"},
+		{http.MethodPost, "/cancel"}, {http.MethodPost, "/say"}, {http.MethodPost, "/approve"},
+		{http.MethodPost, "/tasks/1/reassign"}} {
+		var body any
+		if c.method == http.MethodPost && c.path != "/cancel" {
+			body = map[string]any{}
+		}
+		got := ben.Must(c.method, "/api/v1/goals/"+id+c.path, body, http.StatusNotFound)
+		missing := ben.Must(c.method, "/api/v1/goals/"+none+c.path, body, http.StatusNotFound)
+		if strings.ReplaceAll(cutID(got.Body), id, none) != cutID(missing.Body) {
+			t.Errorf("%s %s:\n%s\n%s", c.method, c.path, got.Body, missing.Body)
+		}
+		p.Guest(t).Must(c.method, "/api/v1/goals/"+id+c.path, body, http.StatusUnauthorized)
+	}
+	var list struct{ Goals []goals.Summary }
+	ben.Get(http.MethodGet, "/api/v1/goals", nil, http.StatusOK, &list)
+	if len(list.Goals) != 0 {
+		t.Error(list)
+	}
+	ada.Get(http.MethodGet, "/api/v1/goals", nil, http.StatusOK, &list)
+	if len(list.Goals) != 1 || list.Goals[0].ID != id {
+		t.Error(list)
+	}
+}
+
+// cutID removes the id of the request from the body of an error.
+func cutID(body string) string {
+	head, _, _ := strings.Cut(body, `"request_id"`)
+	return head
+}

@@ -1,0 +1,83 @@
+package app
+
+import (
+	"context"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+	"agentsite/internal/team"
+)
+
+// newTeams builds the service of goals.
+func (p *Portal) newTeams() *team.Service {
+	t := teamPorts{p}
+	return team.New(team.Ports{Store: p.db.Teams, Directory: t, Conversations: t, People: t},
+		team.Config{Running: int(p.set.Bounds.Work.GoalsPerAccount), Log: p.log})
+}
+
+// teamPorts implements the ports of package team with the services of the portal.
+type teamPorts struct{ portal *Portal }
+
+// Search implements team.Directory.
+func (t teamPorts) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
+	return t.portal.hub.Search(ctx, actor, q)
+}
+
+// Callable implements team.Directory.
+func (t teamPorts) Callable(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error) {
+	return acted(t).Callable(ctx, actor, name)
+}
+
+// Ask implements team.Conversations.
+func (t teamPorts) Ask(ctx context.Context, actor ident.Actor, a chat.Ask) (chat.Asked, error) {
+	return t.portal.chats.Ask(ctx, actor, a)
+}
+
+// Post implements team.Conversations.
+func (t teamPorts) Post(ctx context.Context, actor ident.Actor, id string, d chat.Draft) (chat.Posted, error) {
+	return t.portal.chats.Post(ctx, actor, id, d)
+}
+
+// AwaitTask implements team.Conversations.
+func (t teamPorts) AwaitTask(ctx context.Context, actor ident.Actor, k task.Task) (task.Task, chat.Message, error) {
+	return t.portal.chats.Asides.Await(ctx, actor, k)
+}
+
+// StopTask implements team.Conversations.
+func (t teamPorts) StopTask(ctx context.Context, actor ident.Actor, id, reason string) error {
+	return t.portal.chats.StopTask(ctx, actor, id, reason)
+}
+
+// Archive implements team.Conversations.
+func (t teamPorts) Archive(ctx context.Context, actor ident.Actor, id string) error {
+	return t.portal.db.Chat.SetMine(ctx, id, string(ident.Person), actor.ID, chat.Mine{Archived: true})
+}
+
+// TaskOf implements team.Conversations.
+func (t teamPorts) TaskOf(ctx context.Context, actor ident.Actor, agent, clientID string) (task.Task, error) {
+	a, err := t.portal.hub.Callable(ctx, actor, agent)
+	if err != nil {
+		return task.Task{}, err
+	}
+	id, err := t.portal.db.Chat.FirstAsked(ctx, chat.FirstAsk{CallerID: actor.ID, AgentID: a.ID, ClientID: clientID})
+	if err != nil {
+		return task.Task{}, err
+	}
+	m, err := t.portal.db.Chat.Said(ctx, id, actor.ID, clientID)
+	if err != nil {
+		return task.Task{}, err
+	}
+	return t.portal.db.Chat.TaskAsked(ctx, id, m.Seq)
+}
+
+// MayAct implements team.People.
+func (t teamPorts) MayAct(ctx context.Context, accountID string) (bool, error) {
+	a, err := t.portal.db.Accounts.AccountByID(ctx, accountID)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil && !a.Disabled(), err
+}

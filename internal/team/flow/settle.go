@@ -1,0 +1,253 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// settleState draws the conclusions of an event: limits, times, tasks that can begin, and the next turn.
+func (m machine) settleState() {
+	if m.Phase.Final() {
+		return
+	}
+	m.checkTimes()
+	m.advanceTasks()
+	switch {
+	case m.Phase.Final():
+		return
+	case !m.Now.Before(m.Until):
+		m.failGoal(NoTime, "the time is over")
+	case m.Limits.Tokens > 0 && m.Talk.Tokens+m.Work.Tokens >= m.Limits.Tokens,
+		m.Limits.Money > 0 && m.Talk.Money+m.Work.Money >= m.Limits.Money:
+		m.failGoal(NoBudget, "the tokens or the money are used up")
+	case m.Turn != nil && m.Turn.N > m.Limits.Turns:
+		m.failGoal(NoTurns, fmt.Sprintf("%d turns are used", m.Turns))
+	case m.Search != "" || m.hasInvited():
+	case m.Turn != nil:
+		m.Phase = Discussion
+		if slices.ContainsFunc(m.Tasks, func(t Task) bool { return !t.Status.Final() }) {
+			m.Phase = Async
+		}
+	case m.Phase == Forming:
+		m.endForming()
+	case m.Phase == Sync:
+		if m.allEnded(m.Awaits) {
+			m.resumeTalk()
+		}
+	case m.Phase == Paused:
+		if slices.ContainsFunc(m.Triggers, m.isDue) {
+			m.resumeTalk()
+		}
+	default:
+		m.openTurn(Lead) // after a search
+	}
+}
+
+// hasInvited reports whether the forming team waits for an answer to an invitation. Later invitations delay only the
+// tasks of the invited.
+func (m machine) hasInvited() bool {
+	return m.Phase == Forming && slices.ContainsFunc(m.Members, func(k Member) bool { return k.State == Invited })
+}
+
+// endForming ends the forming of the team, once all invited members have answered.
+func (m machine) endForming() {
+	var missing []string
+	joined := 0
+	for _, k := range m.Members {
+		if k.State == IsMember {
+			joined++
+		} else if k.Named {
+			missing = append(missing, fmt.Sprintf("%s %s: %s", k.Handle, k.State, strings.TrimSuffix(k.Note, ".")))
+		}
+	}
+	switch {
+	case m.Open.RequireAll && len(missing) > 0:
+		m.finishGoal(Failed, NoTeam+": "+strings.Join(missing, "; "))
+	case joined == 0 && !m.Open.ByModel:
+		m.finishGoal(Failed, NoTeam+": "+m.explainEmpty(missing))
+	default:
+		m.openTurn(Lead)
+	}
+}
+
+// explainEmpty returns why nobody is in the team.
+func (m machine) explainEmpty(missing []string) string {
+	for _, k := range m.Members {
+		if !k.Named {
+			missing = append(missing, fmt.Sprintf("%s %s: %s", k.Handle, k.State, strings.TrimSuffix(k.Note, ".")))
+		}
+	}
+	if len(missing) == 0 {
+		return "no agent was found for any part of the goal"
+	}
+	return strings.Join(missing, "; ")
+}
+
+// checkTimes ends turns and tasks that take too long.
+func (m machine) checkTimes() {
+	for i := range m.Tasks {
+		t := &m.Tasks[i]
+		switch {
+		case t.Status == Working && !m.Now.Before(t.Started.Add(m.Limits.TaskTime)):
+			m.cutOff(t, Broken, fmt.Sprintf("%s did not answer within %s.", t.Owner, m.Limits.TaskTime))
+		case t.Status == Input && !m.Now.Before(t.Asked.Add(m.Limits.PersonTime)):
+			m.cutOff(t, Broken, fmt.Sprintf("%s asked a question, and no answer came within %s.", t.Owner,
+				m.Limits.PersonTime))
+		}
+	}
+	if m.Turn != nil && !m.Now.Before(m.turnEnd()) {
+		m.failTurn("It did not answer in time.")
+	}
+}
+
+// turnEnd returns the time at which the open turn ends.
+func (m machine) turnEnd() time.Time {
+	if k := m.findMember(m.Turn.Speaker); k != nil && k.Person {
+		return m.Turn.Since.Add(m.Limits.PersonTime)
+	}
+	return m.Turn.Since.Add(m.Limits.TurnTime)
+}
+
+// advanceTasks makes tasks ready whose owner has joined and whose needs are met. A task that needs a failed one fails.
+func (m machine) advanceTasks() {
+	for i := range m.Tasks {
+		t := &m.Tasks[i]
+		if t.Status != Planned {
+			continue
+		}
+		ready := true
+		for _, n := range t.Needs {
+			switch need := m.findTask(n); {
+			case need.Status == Completed:
+			case need.Status.Final():
+				m.endAttempt(t, Broken, fmt.Sprintf("Task %d, whose result it needs, has none.", n))
+				ready = false
+			default:
+				ready = false
+			}
+		}
+		if k := m.findMember(t.Owner); t.Status == Planned && ready && k != nil && k.State == IsMember {
+			t.Status = Ready
+		}
+	}
+}
+
+func (m machine) allEnded(tasks []int) bool {
+	return !slices.ContainsFunc(tasks, func(n int) bool { return !m.findTask(n).Status.Final() })
+}
+
+func (m machine) isDue(t Trigger) bool {
+	switch t.On {
+	case OnTime:
+		return !m.Now.Before(t.At)
+	case OnAny:
+		return slices.ContainsFunc(t.Tasks, func(n int) bool { return m.findTask(n).Status.Final() })
+	}
+	return m.allEnded(t.Tasks)
+}
+
+// resumeTalk ends a wait and gives the turn back to its assigner.
+func (m machine) resumeTalk() {
+	m.Triggers, m.Awaits = nil, nil
+	m.openTurn(Lead)
+	m.Phase = Discussion
+}
+
+// openTurn opens a turn, if one is left; otherwise the goal fails.
+func (m machine) openTurn(speaker string) {
+	m.Turn = &Turn{N: m.Turns + 1, Speaker: speaker, Since: m.Now}
+	if m.Turn.N > m.Limits.Turns {
+		m.failGoal(NoTurns, fmt.Sprintf("%d turns are used", m.Turns))
+		return
+	}
+	if m.Phase == Forming {
+		m.Phase = Discussion
+	}
+}
+
+// failGoal ends the goal for a reason, with the results so far.
+func (m machine) failGoal(reason, text string) {
+	var b strings.Builder
+	for _, t := range m.Tasks {
+		if t.Status == Completed {
+			fmt.Fprintf(&b, "%s (%s):\n%s\n\n", cutText(t.Text, 200), t.Owner, t.Result)
+		}
+	}
+	if b.Len() > 0 {
+		m.Conclusion = cutText("Not finished. The results so far:\n\n"+strings.TrimSpace(b.String()), MaxText)
+	}
+	m.finishGoal(Failed, reason+": "+text)
+}
+
+// finishGoal ends the goal. Tasks that have not ended are canceled.
+func (m machine) finishGoal(p Phase, reason string) {
+	for i := range m.Tasks {
+		if t := &m.Tasks[i]; !t.Status.Final() {
+			m.cutOff(t, Dropped, "The goal has ended.")
+		}
+	}
+	m.Phase, m.Reason, m.Turn, m.Search = p, cutText(reason, 1000), nil, ""
+	m.Triggers, m.Awaits = nil, nil
+}
+
+// Effects returns the work that a state needs, in a fixed order.
+func Effects(s State) []Effect {
+	var list []Effect
+	for i, c := range s.Cuts {
+		list = append(list, Effect{Key: fmt.Sprintf("stop/%d", i+1), Kind: DoStop, Ref: c})
+	}
+	if s.Phase.Final() {
+		return list
+	}
+	for _, k := range s.Members {
+		if k.State == Invited {
+			list = append(list, Effect{Key: "invite/" + k.Handle, Kind: DoInvite, Agent: k.Handle})
+		}
+	}
+	if s.Search != "" {
+		list = append(list, Effect{Key: fmt.Sprintf("search/%d", s.Searches+1), Kind: DoSearch, Text: s.Search})
+	}
+	for _, t := range s.Tasks {
+		if t.Status == Ready || t.Status == Working {
+			list = append(list, Effect{Key: fmt.Sprintf("task/%d/%d/%d", t.N, t.Attempt, len(t.Answers)), Kind: DoTask,
+				Agent: t.Owner, Task: t.N, Attempt: t.Attempt, Answer: len(t.Answers), Ref: t.Ref})
+		}
+	}
+	if s.Turn != nil {
+		list = append(list, Effect{Kind: DoDecide,
+			Key: fmt.Sprintf("turn/%d/%d/%t/%d", s.Turn.N, s.Turn.Repairs, s.Turn.Fallback, s.Notes), Agent: s.Turn.Speaker, Turn: s.Turn.N})
+	}
+	return list
+}
+
+// WakeAt returns the next time at which a Ticked event changes the state; zero for none.
+func WakeAt(s State) time.Time {
+	if s.Phase.Final() || s.Seq == 0 {
+		return time.Time{}
+	}
+	at := s.Until
+	consider := func(t time.Time) {
+		if t.Before(at) {
+			at = t
+		}
+	}
+	if s.Turn != nil {
+		consider(machine{&s}.turnEnd())
+	}
+	for _, t := range s.Tasks {
+		switch t.Status {
+		case Working:
+			consider(t.Started.Add(s.Limits.TaskTime))
+		case Input:
+			consider(t.Asked.Add(s.Limits.PersonTime))
+		}
+	}
+	for _, t := range s.Triggers {
+		if t.On == OnTime {
+			consider(t.At)
+		}
+	}
+	return at
+}
