@@ -357,6 +357,7 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 	var hook struct{ ID string }
 	ann.Get(http.MethodPost, "/api/v1/webhooks", map[string]any{"url": "http://127.0.0.1:2/hook", "events": []string{"task.ended"}}, http.StatusCreated, &hook)
 	oper := p.Operator(t, "rob")
+	goal := startGoal(ann, map[string]any{"goal": "What is 2+2?", "members": []string{"calc"}})
 	asked := 0
 	for path, methods := range s.Paths {
 		if strings.HasSuffix(path, "/live") {
@@ -377,6 +378,9 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 				}
 				if strings.HasPrefix(path, "/webhooks/") {
 					path = strings.ReplaceAll(path, "{id}", hook.ID)
+				}
+				if strings.HasPrefix(path, "/goals/") {
+					path = strings.ReplaceAll(path, "{id}", goal)
 				}
 				if strings.HasPrefix(path, "/peers") {
 					caller = oper

@@ -22,14 +22,8 @@ func (m machine) settleState() {
 	case m.Limits.Tokens > 0 && m.Talk.Tokens+m.Work.Tokens >= m.Limits.Tokens,
 		m.Limits.Money > 0 && m.Talk.Money+m.Work.Money >= m.Limits.Money:
 		m.failGoal(NoBudget, "the tokens or the money are used up")
-	case m.Turn != nil && m.Turn.N > m.Limits.Turns:
-		m.failGoal(NoTurns, fmt.Sprintf("%d turns are used", m.Turns))
 	case m.Search != "" || m.hasInvited():
 	case m.Turn != nil:
-		m.Phase = Discussion
-		if slices.ContainsFunc(m.Tasks, func(t Task) bool { return !t.Status.Final() }) {
-			m.Phase = Async
-		}
 	case m.Phase == Forming:
 		m.endForming()
 	case m.Phase == Sync:
@@ -42,6 +36,13 @@ func (m machine) settleState() {
 		}
 	default:
 		m.openTurn(Lead) // after a search
+	}
+	if m.Turn == nil {
+		return
+	}
+	m.Phase = Discussion
+	if slices.ContainsFunc(m.Tasks, func(t Task) bool { return !t.Status.Final() }) {
+		m.Phase = Async
 	}
 }
 
@@ -152,7 +153,6 @@ func (m machine) isDue(t Trigger) bool {
 func (m machine) resumeTalk() {
 	m.Triggers, m.Awaits = nil, nil
 	m.openTurn(Lead)
-	m.Phase = Discussion
 }
 
 // openTurn opens a turn, if one is left; otherwise the goal fails.
@@ -160,10 +160,6 @@ func (m machine) openTurn(speaker string) {
 	m.Turn = &Turn{N: m.Turns + 1, Speaker: speaker, Since: m.Now}
 	if m.Turn.N > m.Limits.Turns {
 		m.failGoal(NoTurns, fmt.Sprintf("%d turns are used", m.Turns))
-		return
-	}
-	if m.Phase == Forming {
-		m.Phase = Discussion
 	}
 }
 

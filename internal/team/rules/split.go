@@ -117,8 +117,8 @@ func splitSentences(line string) (list []string) {
 		if len(words) > 0 {
 			last = strings.ToLower(words[len(words)-1])
 		}
-		if slices.Contains(abbreviations, last) || utf8.RuneCountInString(last) == 2 && strings.HasSuffix(last, ".") {
-			continue // an abbreviation or an initial
+		if slices.Contains(abbreviations, last) || isInitial(last) {
+			continue
 		}
 		list = append(list, strings.TrimSpace(head))
 		from = at[1]
@@ -127,4 +127,10 @@ func splitSentences(line string) (list []string) {
 		list = append(list, rest)
 	}
 	return list
+}
+
+// isInitial reports whether a word is one letter with a point, such as of a name.
+func isInitial(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	return unicode.IsLetter(r) && word[size:] == "."
 }
