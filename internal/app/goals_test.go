@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"agentsite/docs"
 	"agentsite/handlers/api/goals"
 	"agentsite/internal/app"
 	"agentsite/internal/testing/apptest"
@@ -154,4 +156,45 @@ func TestGoals_AreOfTheirOwnerAlone(t *testing.T) {
 func cutID(body string) string {
 	head, _, _ := strings.Cut(body, `"request_id"`)
 	return head
+}
+
+// The worked example of docs/teams.md is what happens.
+func TestGoals_TheExampleOfTheManual(t *testing.T) {
+	t.Parallel()
+	page, ok := docs.FindPage("teams")
+	if !ok {
+		t.Fatal("no page")
+	}
+	_, example, _ := strings.Cut(page.Source, "## What does a goal look like from begin to end?")
+	_, text, _ := strings.Cut(example, "“")
+	text, _, _ = strings.Cut(text, "”")
+	var want []string
+	for line := range strings.Lines(example) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 && !strings.HasPrefix(cells[1], "---") {
+			want = append(want, strings.Join(strings.Fields(strings.Join(cells, " ")), " "))
+		}
+	}
+	ada := apptest.Start(t).User(t, "ada")
+	got := []string{"event by what"}
+	for _, e := range followGoal(t, ada, startGoal(ada, map[string]any{"goal": text, "recruit": "here"})) {
+		words := []string{e.Kind, e.Agent, e.Task, e.State}
+		switch {
+		case e.Kind == "opened":
+			words = append(words, e.Text)
+		case e.Kind == "found":
+			words = append(words, "1 "+e.Parts[0].Candidates[0].Handle+", 2 none")
+			if len(e.Parts) != 2 || len(e.Parts[1].Candidates) > 0 {
+				t.Error(e.Parts)
+			}
+		case e.Move != nil:
+			words = append(words, e.Move.Kind)
+			for i, k := range e.Move.Tasks {
+				words = append(words, strconv.Itoa(i+1), "to", k.Owner)
+			}
+		}
+		got = append(got, strings.Join(strings.Fields(strings.Join(words, " ")), " "))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nin the manual %q", got, want)
+	}
 }

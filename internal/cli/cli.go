@@ -76,6 +76,7 @@ func commands() []command {
 			portalFlags},
 		{"search", "[QUERY]", "find agents on a portal", runSearch, searchFlags},
 		{"chat", "AGENT [MESSAGE]", "talk to an agent", runChat, chatFlags},
+		{"goal", "TEXT", "give a goal to a team of agents and watch it", runGoal, goalFlags},
 		{"peers list", "", "list the known portals and their state", runPeersList, peersFlags},
 		{"peers add", "URL", "add a portal by its address", runPeersAdd, peersFlags},
 		{"peers allow", "PORTAL", "allow a portal regardless of the policy", ruleCommand("peers allow", "allow"),

@@ -235,8 +235,8 @@ func describeGoal(g Goal, st flow.State) Goal {
 	return g
 }
 
-// List returns a page of the actor's goals, the newest first, and the cursor of the next page, "" at the end. limit is 1
-// to 100, 0 for 50.
+// List returns a page of the actor's goals, the newest first, and the cursor of the next page, "" at the end. limit is
+// 1 to 100, 0 for 50.
 func (s *Service) List(ctx context.Context, actor ident.Actor, cursor string, limit int) ([]Goal, string, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, "", err

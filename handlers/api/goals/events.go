@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// readEvents answers with a page of the log of a goal or, with Accept: text/event-stream, with all events after one as they
-// come. A stream ends when the goal has ended.
+// readEvents answers with a page of the log of a goal or, with Accept: text/event-stream, with all events after one as
+// they come. A stream ends when the goal has ended.
 func (a *API) readEvents(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	after, err := request.QueryInt(r, "after", 0)
 	if err != nil {

@@ -230,7 +230,8 @@ type Move struct {
 	Rules    bool         `json:"rules"`
 }
 
-// Assignment is one task of a move. Task is set for another attempt. Needs are tasks, or negative positions in the move.
+// Assignment is one task of a move. Task is set for another attempt. Needs are tasks, or negative positions in the
+// move.
 type Assignment struct {
 	Task  string `json:"task,omitempty"`
 	Owner string `json:"owner"`

@@ -212,8 +212,8 @@ func Effects(s State) []Effect {
 		}
 	}
 	if s.Turn != nil {
-		list = append(list, Effect{Kind: DoDecide,
-			Key: fmt.Sprintf("turn/%d/%d/%t/%d", s.Turn.N, s.Turn.Repairs, s.Turn.Fallback, s.Notes), Agent: s.Turn.Speaker, Turn: s.Turn.N})
+		key := fmt.Sprintf("turn/%d/%d/%t/%d", s.Turn.N, s.Turn.Repairs, s.Turn.Fallback, s.Notes)
+		list = append(list, Effect{Key: key, Kind: DoDecide, Agent: s.Turn.Speaker, Turn: s.Turn.N})
 	}
 	return list
 }
