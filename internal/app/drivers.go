@@ -11,6 +11,7 @@ import (
 	"agentsite/agentruntime/acting"
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/conformance"
+	"agentsite/agentruntime/lead"
 	"agentsite/agentruntime/link"
 	"agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/model"
@@ -31,6 +32,7 @@ type drivers struct {
 	openai *remote.OpenAI
 	mcp    *mcp.Driver
 	prompt *prompt.Driver
+	lead   *lead.Lead
 	link   *link.Driver
 	build  task.Agent
 	// tools are those of agents that run elsewhere.
@@ -84,10 +86,13 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	if p.set.Conformance {
 		d.build = conformance.New(d.build)
 	}
-	d.prompt = prompt.New(prompt.Config{RT: patient,
-		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Models: p.models,
+	budget := prompt.NewBudget(p.set.Budget, p.prices, clock.Now, p.db)
+	portalRT := agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}
+	d.lead = lead.New(lead.Config{RT: patient, PortalRT: portalRT, Models: p.models, Budget: budget, Meter: p.usage,
+		Prices: p.prices})
+	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: portalRT, Models: p.models,
 		Tools: tools, Grants: tools, Meter: p.usage, Guard: p.ceilings, Summaries: p.db.Talks,
-		Budget: prompt.NewBudget(p.set.Budget, p.prices, clock.Now, p.db), Log: p.log})
+		Budget: budget, Log: p.log})
 	return d
 }
 

@@ -14,7 +14,7 @@ import (
 // newTeams builds the service of goals.
 func (p *Portal) newTeams() *team.Service {
 	t := teamPorts{p}
-	return team.New(team.Ports{Store: p.db.Teams, Directory: t, Conversations: t, People: t},
+	return team.New(team.Ports{Speaker: p.drivers.lead, Store: p.db.Teams, Directory: t, Conversations: t, People: t},
 		team.Config{Running: int(p.set.Bounds.Work.GoalsPerAccount), Log: p.log})
 }
 

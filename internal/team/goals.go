@@ -82,6 +82,7 @@ func (s *Service) Start(ctx context.Context, actor ident.Actor, d Draft) (g Goal
 	if err != nil {
 		return Goal{}, false, err
 	}
+	open.ByModel = s.Speaker != nil && s.Speaker.HasModel(actor.ID)
 	now := clock.Now()
 	e := flow.Event{Seq: 1, At: now, Kind: flow.Opened, Open: &open}
 	state, err := flow.Next(flow.State{}, e)

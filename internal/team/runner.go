@@ -130,7 +130,8 @@ func (r *runner) takeResult(ctx context.Context, res result) {
 		delete(r.running, res.key)
 		return
 	}
-	if res.event.Kind == flow.Moved && !r.needsEffect(res.key) {
+	decided := res.event.Kind == flow.Moved || res.event.Kind == flow.Rejected
+	if decided && !r.needsEffect(res.key) {
 		return // the turn went on meanwhile, or a person said something that the speaker had not heard
 	}
 	r.keepEvent(ctx, res.event)

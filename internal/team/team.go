@@ -86,8 +86,26 @@ type People interface {
 	MayAct(ctx context.Context, accountID string) (bool, error)
 }
 
-// Ports are the services that a Service uses.
+// Question is the state of a team in which the lead has the turn. Talk are the last texts of members and people.
+type Question struct {
+	OwnerID, OwnerName string
+	GoalID             string
+	State              flow.State
+	Talk               []flow.Note
+}
+
+// Speaker decides for leads with a model. A move may be illegal, and an error means that there is none: then the
+// question is asked again with the reason, and after some tries rules decide.
+type Speaker interface {
+	// HasModel reports whether there is a model for the goals of an account.
+	HasModel(ownerID string) bool
+	// Propose returns the next move of the lead, and what the question cost, also with an error.
+	Propose(ctx context.Context, q Question) (flow.Move, flow.Cost, error)
+}
+
+// Ports are the services that a Service uses. Speaker is nil if rules decide always.
 type Ports struct {
+	Speaker       Speaker
 	Store         Store
 	Directory     Directory
 	Conversations Conversations

@@ -42,6 +42,10 @@ func (w work) runEffect(ctx context.Context) {
 	case flow.DoDecide:
 		if w.effect.Agent != flow.Lead {
 			w.hearMember(ctx)
+		} else if w.s.Speaker != nil {
+			w.decideLead(ctx)
+		} else {
+			w.rejectMove("There is no model any more.") // the goal began with one
 		}
 	}
 }
@@ -276,9 +280,52 @@ func (w work) hearMember(ctx context.Context) {
 	}
 	said := task.PlainText(m.Parts)
 	if err != nil {
-		w.reportEvent(flow.Event{Kind: flow.Rejected, Agent: w.effect.Agent, Turn: w.effect.Turn, Text: fault.As(err).Safe})
+		w.rejectMove(fault.As(err).Safe)
 		return
 	}
 	w.reportEvent(flow.Event{Kind: flow.Moved, Agent: w.effect.Agent, Turn: w.effect.Turn,
 		Move: &flow.Move{Kind: flow.Say, Text: said, Next: flow.Lead}})
+}
+
+// decideLead asks the model for the move of the lead.
+func (w work) decideLead(ctx context.Context) {
+	talk, err := w.readTalk(ctx)
+	if err != nil {
+		w.s.cfg.Log.Warn("read the talk of a team", "goal", w.goal.ID, "error", err)
+	}
+	move, cost, err := w.s.Speaker.Propose(ctx, Question{OwnerID: w.goal.OwnerID, OwnerName: w.goal.OwnerName,
+		GoalID: w.goal.ID, State: w.state, Talk: talk})
+	if cost.Tokens > 0 || cost.Money > 0 {
+		w.reportEvent(flow.Event{Kind: flow.Spent, Cost: &cost})
+	}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		w.rejectMove(fault.As(err).Safe)
+		return
+	}
+	move.Rules = false
+	w.reportEvent(flow.Event{Kind: flow.Moved, Agent: flow.Lead, Turn: w.effect.Turn, Move: &move})
+}
+
+func (w work) rejectMove(why string) {
+	w.reportEvent(flow.Event{Kind: flow.Rejected, Agent: w.effect.Agent, Turn: w.effect.Turn, Text: why})
+}
+
+// talkEvents is the number of the last events of which a model gets the talk.
+const talkEvents = 100
+
+// readTalk returns the last texts of speakers and people.
+func (w work) readTalk(ctx context.Context) (talk []flow.Note, err error) {
+	list, err := w.s.Store.EventsOf(ctx, w.goal.ID, max(w.state.Seq-talkEvents, 0), talkEvents)
+	for _, e := range list {
+		switch {
+		case e.Kind == flow.Said:
+			talk = append(talk, flow.Note{Agent: e.Agent, Text: e.Text})
+		case e.Kind == flow.Moved && e.Move != nil && e.Move.Kind == flow.Say:
+			talk = append(talk, flow.Note{Agent: e.Agent, Text: e.Move.Text})
+		}
+	}
+	return talk, err
 }

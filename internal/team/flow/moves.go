@@ -126,7 +126,12 @@ func (m machine) assignOne(a Assignment, before []int, number int) error {
 	if slices.Contains(m.Open.Above, a.Owner) {
 		return illegal("%s waits for this team, so it cannot work for it", a.Owner)
 	}
-	if err := m.includeAgent(a.Owner, m.whyOf(a.Owner)); err != nil {
+	why, found := m.reasonFor(a.Owner)
+	if !found && m.findMember(a.Owner) == nil {
+		// A text that deceives a model must not lead to agents that nobody searched or named.
+		return illegal("%.80q is not in the team and was not found by a search", a.Owner)
+	}
+	if err := m.includeAgent(a.Owner, why); err != nil {
 		return err
 	}
 	if a.Task != 0 {
@@ -167,16 +172,16 @@ func (m machine) assignOne(a Assignment, before []int, number int) error {
 	return nil
 }
 
-// whyOf returns the reason for which an agent was found.
-func (m machine) whyOf(handle string) string {
+// reasonFor returns the reason for which an agent was found; false if no search found it.
+func (m machine) reasonFor(handle string) (why string, found bool) {
 	for _, p := range m.Parts {
 		for _, c := range p.Candidates {
 			if c.Handle == handle {
-				return c.Why
+				return c.Why, true
 			}
 		}
 	}
-	return "chosen by the lead"
+	return "", false
 }
 
 func (m machine) pauseTeam(v Move) error {

@@ -52,6 +52,9 @@ func nextAssignments(s flow.State) (list []flow.Assignment) {
 	}
 	room := newRoom(s)
 	total := len(s.Tasks)
+	if _, free := tasks[0]; free {
+		return nil // a model divided the work in another way
+	}
 	for _, p := range s.Parts {
 		t, assigned := tasks[p.N]
 		if assigned && t.Status != flow.Broken && t.Status != flow.Dropped {
@@ -139,7 +142,11 @@ func (r *room) pickOwner(p flow.Part, t flow.Task) string {
 // Join returns the results of all parts as one text, with what is missing. any is false if there is no result.
 func Join(s flow.State) (text string, any bool) {
 	var done, missing []string
+	free := slices.ContainsFunc(s.Tasks, func(t flow.Task) bool { return t.Part == 0 })
 	for _, p := range s.Parts {
+		if free {
+			break
+		}
 		i := slices.IndexFunc(s.Tasks, func(t flow.Task) bool { return t.Part == p.N })
 		switch {
 		case i < 0 && len(p.Candidates) == 0:
@@ -152,6 +159,13 @@ func Join(s flow.State) (text string, any bool) {
 			missing = append(missing, fmt.Sprintf("- %s: %s gave an empty answer.", firstLine(p.Text), s.Tasks[i].Owner))
 		default:
 			done = append(done, fmt.Sprintf("%s\n%s: %s", p.Text, s.Tasks[i].Owner, strings.TrimSpace(s.Tasks[i].Result)))
+		}
+	}
+	for _, t := range s.Tasks { // those of a model are not about a part
+		if t.Part == 0 && t.Status == flow.Completed && strings.TrimSpace(t.Result) != "" {
+			done = append(done, fmt.Sprintf("%s\n%s: %s", t.Text, t.Owner, strings.TrimSpace(t.Result)))
+		} else if t.Part == 0 {
+			missing = append(missing, fmt.Sprintf("- %s: %s", firstLine(t.Text), t.Reason))
 		}
 	}
 	room := flow.MaxText - 1000
