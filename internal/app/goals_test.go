@@ -3,10 +3,13 @@ package app_test
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"agentsite/docs"
@@ -196,5 +199,44 @@ func TestGoals_TheExampleOfTheManual(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nin the manual %q", got, want)
+	}
+}
+
+// The portal's model leads a team: garbage is asked again, and the answer is that of the agent.
+func TestGoals_AModelLeads(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex // guards asked
+	var asked []string
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		asked = append(asked, string(b))
+		n := len(asked)
+		mu.Unlock()
+		move := `{"kind":"conclude","text":"The answer is 12."}`
+		switch n {
+		case 1:
+			move = "I think that we should begin."
+		case 2:
+			move = `{"kind":"assign","tasks":[{"owner":"calc","text":"15% of 80"}]}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": map[string]any{
+			"role": "assistant", "content": move}}}, "usage": map[string]any{"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}})
+	}))
+	t.Cleanup(model.Close)
+	p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = model.URL+"/v1", "house" })
+	ada := p.User(t, "ada")
+	id := startGoal(ada, map[string]any{"goal": "What is 15% of 80?", "recruit": "here"})
+	kinds := kindsOf(followGoal(t, ada, id))
+	got := readGoal(ada, id)
+	if got.State != "concluded" || got.Conclusion != "The answer is 12." || !got.ByModel || got.Turns != 2 ||
+		got.Cost.TalkTokens != 36 || got.Tasks[0].Owner != "calc" || !slices.Contains(kinds, "rejected") {
+		t.Fatalf("%+v\n%q", got, kinds)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(asked) != 3 || !strings.Contains(asked[1], "no JSON object with a move") || !strings.Contains(asked[2], "12") {
+		t.Errorf("%d questions: %q", len(asked), asked)
 	}
 }

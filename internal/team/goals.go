@@ -89,8 +89,8 @@ func (s *Service) Start(ctx context.Context, actor ident.Actor, d Draft) (g Goal
 	if err != nil {
 		return Goal{}, false, asFault(err)
 	}
-	g = Goal{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Text: open.Goal, State: state.Phase.Public(),
-		Open: true, Seq: 1, CreatedAt: now, UpdatedAt: now, Key: d.Key}
+	g = newGoal(actor, open, state, now)
+	g.Key = d.Key
 	g, repeat, err = s.Store.CreateGoal(ctx, g, e, s.cfg.Running)
 	if err != nil || repeat {
 		return g, repeat, err
@@ -103,6 +103,12 @@ func (s *Service) Start(ctx context.Context, actor ident.Actor, d Draft) (g Goal
 		s.releaseRunner(r)
 	}
 	return g, false, err
+}
+
+// newGoal returns the row of a goal that begins.
+func newGoal(actor ident.Actor, open flow.Opening, state flow.State, now time.Time) Goal {
+	return Goal{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Text: open.Goal,
+		State: state.Phase.Public(), Open: true, Seq: 1, CreatedAt: now, UpdatedAt: now}
 }
 
 // newOpening checks a draft and completes it.
@@ -138,6 +144,7 @@ func (d Draft) newOpening(now time.Time) (flow.Opening, error) {
 	c.Field(len(o.Members) <= l.Members, "members", "name at most %d, which max_members allows", l.Members)
 	c.Field(d.Tokens >= 0 && d.Money >= 0, "budget", "is not negative")
 	c.Field(len(d.Key) <= maxKey, "idempotency_key", "use at most %d bytes", maxKey)
+	c.Field(!strings.HasPrefix(d.Key, "team/"), "idempotency_key", "use another one")
 	if !d.Deadline.IsZero() {
 		l.Time = d.Deadline.Sub(now).Truncate(time.Millisecond)
 		c.Field(l.Time >= time.Second && l.Time <= maxTime, "deadline", "is at most a day from now, and not past")

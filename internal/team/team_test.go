@@ -743,3 +743,98 @@ func TestService_HostileMembers(t *testing.T) {
 		}
 	})
 }
+
+// byGoal is a Speaker that leads each goal by a function.
+type byGoal func(q team.Question) flow.Move
+
+func (byGoal) HasModel(string) bool { return true }
+
+func (f byGoal) Propose(_ context.Context, q team.Question) (flow.Move, flow.Cost, error) {
+	return f(q), flow.Cost{Talk: true, Tokens: 10, Money: 2}, nil
+}
+
+// nested leads a team in which ann has a team of her own, whose goal is that of her task.
+func nested(q team.Question) flow.Move {
+	s := q.State
+	if len(s.Tasks) == 0 && s.Open.Parent == "" {
+		return flow.Move{Kind: flow.Assign, Tasks: []flow.Assignment{{Owner: "ann", Text: "Multiply and add.", Team: true}}}
+	}
+	if len(s.Tasks) == 0 {
+		return flow.Move{Kind: flow.Assign, Tasks: give("bob", "Multiply.")}
+	}
+	return flow.Move{Kind: flow.Conclude, Text: s.Tasks[0].Result + s.Tasks[0].Reason + "!"}
+}
+
+func TestService_NestedTeams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := led(t)
+		w.stop()
+		w.speaker = byGoal(nested)
+		w.run()
+		v := w.ends(w.start("Add 1 and 2. Multiply 3.", func(d *team.Draft) { d.Money = 100 }))
+		if v.State.Conclusion != "bob did Multiply.!!" || len(v.Below) != 1 {
+			t.Fatalf("%+v", v)
+		}
+		below := v.Below[0]
+		if below.ParentID != v.ID || below.ParentTask != 1 || below.State.Limits.Depth != v.State.Limits.Depth-1 ||
+			below.State.Limits.Money > 98 || below.State.Limits.Turns >= v.State.Limits.Turns || below.State.Until.After(v.State.Until) {
+			t.Errorf("the limits below: %+v", below.State.Limits)
+		}
+		// The talk of the team below counts here as well: two turns there and two here.
+		if v.State.Talk.Money != 8 || v.State.Work.Money != 0 || below.State.Talk.Money != 4 {
+			t.Errorf("talk %+v, work %+v", v.State.Talk, v.State.Work)
+		}
+		if list, _, err := w.List(t.Context(), ada, "", 0); err != nil || len(list) != 1 {
+			t.Errorf("%d goals of the person, %v", len(list), err)
+		}
+	})
+}
+
+func TestService_CancelReachesTeamsBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := led(t)
+		w.stop()
+		w.speaker = byGoal(nested)
+		w.run()
+		w.does["bob"] = func(string) task.Result { time.Sleep(time.Hour); return task.Done("late") }
+		id := w.start("Add 1 and 2. Multiply 3.")
+		synctest.Wait()
+		w.stop()
+		w.run() // both go on after a restart
+		synctest.Wait()
+		if _, err := w.Cancel(t.Context(), ada, id); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		v := w.read(id)
+		if v.Goal.State != "canceled" || v.Below[0].Goal.State != "canceled" || !slices.Equal(w.stopped, []string{"bob"}) || len(w.order) != 1 {
+			t.Errorf("%s, below %s, stopped %v, asked %v", v.Goal.State, v.Below[0].Goal.State, w.stopped, w.order)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+func TestService_NoTeamsInACircleAndNoneTooDeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := led(t)
+		w.stop()
+		deepest := 0
+		w.speaker = byGoal(func(q team.Question) flow.Move {
+			deepest = max(deepest, len(q.State.Open.Above))
+			if q.State.Turn.Repairs == 0 && len(q.State.Tasks) == 0 { // each team gives all of it to ann's or bob's team
+				return flow.Move{Kind: flow.Assign, Tasks: []flow.Assignment{{Owner: []string{"ann", "bob", "eve", "ann"}[len(q.State.Open.Above)],
+					Text: "Add and multiply again.", Team: true}}}
+			}
+			if len(q.State.Tasks) > 0 {
+				return flow.Move{Kind: flow.Conclude, Text: q.State.Tasks[0].Result + q.State.Tasks[0].Reason}
+			}
+			return flow.Move{Kind: flow.Conclude, Text: q.State.Turn.Problem}
+		})
+		w.run()
+		depth := 3
+		v := w.ends(w.start("Add and multiply.", func(d *team.Draft) { d.MaxDepth = &depth }))
+		if deepest > 3 || v.Goal.State != "concluded" {
+			t.Errorf("depth %d, %+v", deepest, v.State)
+		}
+	})
+}

@@ -49,25 +49,32 @@ func (s *Service) Watch(ctx context.Context, actor ident.Actor, id string, after
 	if _, err := s.ownGoal(ctx, actor, id); err != nil {
 		return nil, err
 	}
-	w := &Watch{s, actor, id, after, make(chan struct{}, 1)}
+	return &Watch{s, actor, id, after, s.addWatcher(id)}, nil
+}
+
+// addWatcher returns a channel that gets a value after each event of a goal.
+func (s *Service) addWatcher(id string) chan struct{} {
+	wake := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watchers[id] == nil {
 		s.watchers[id] = make(map[chan struct{}]bool)
 	}
-	s.watchers[id][w.wake] = true
-	return w, nil
+	s.watchers[id][wake] = true
+	return wake
+}
+
+func (s *Service) removeWatcher(id string, wake chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watchers[id], wake)
+	if len(s.watchers[id]) == 0 {
+		delete(s.watchers, id)
+	}
 }
 
 // Close ends the watch.
-func (w *Watch) Close() {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	delete(w.s.watchers[w.id], w.wake)
-	if len(w.s.watchers[w.id]) == 0 {
-		delete(w.s.watchers, w.id)
-	}
-}
+func (w *Watch) Close() { w.s.removeWatcher(w.id, w.wake) }
 
 // Next returns the next events, and waits until there is one. It returns io.EOF when the goal has ended and all events
 // were returned.

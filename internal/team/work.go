@@ -36,7 +36,11 @@ func (w work) runEffect(ctx context.Context) {
 	case flow.DoInvite:
 		w.inviteAgent(ctx)
 	case flow.DoTask:
-		w.runTask(ctx)
+		if w.state.Tasks[w.effect.Task-1].Team {
+			w.runTeam(ctx)
+		} else {
+			w.runTask(ctx)
+		}
 	case flow.DoStop:
 		w.stopTask(ctx)
 	case flow.DoDecide:
@@ -245,6 +249,9 @@ func taskText(s flow.State, t flow.Task) string {
 // stopTask stops a durable task that the team no longer waits for.
 func (w work) stopTask(ctx context.Context) {
 	err := retryCall(ctx, func() error {
+		if w.effect.Ref.Goal != "" {
+			return w.stopTeam(ctx)
+		}
 		return w.s.Conversations.StopTask(ctx, w.actor, w.effect.Ref.TaskID, "The team no longer needs it.")
 	})
 	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NotFound) {

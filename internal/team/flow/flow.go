@@ -118,7 +118,7 @@ const (
 	Started    Kind = "started"    // Task, Attempt, Ref
 	Waits      Kind = "waits"      // Task, Attempt, Text: the question of the agent
 	Answered   Kind = "answered"   // Task, Agent: the person, Text: the answer
-	Ended      Kind = "ended"      // Task, Attempt, Status, Text: result or reason
+	Ended      Kind = "ended"      // Task, Attempt, Status, Text: result or reason, Costs
 	Reassigned Kind = "reassigned" // Task, Agent: the new owner, Text: the person that decided
 	Said       Kind = "said"       // Agent: the person, Text
 	Spent      Kind = "spent"      // Cost
@@ -142,6 +142,7 @@ type Event struct {
 	Move    *Move     `json:"move,omitempty"`
 	Ref     *Ref      `json:"ref,omitempty"`
 	Cost    *Cost     `json:"cost,omitempty"`
+	Costs   []Cost    `json:"costs,omitempty"` // of the team that did a task
 }
 
 // Ref names the durable task of an attempt.

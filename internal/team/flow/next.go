@@ -124,12 +124,12 @@ func (m machine) applyAfter(e Event) error {
 		if t == nil || e.Attempt < 1 || e.Attempt > t.Attempt {
 			return illegal("there is no such attempt of a task")
 		}
-		if e.Kind == Started && e.Ref != nil && e.Attempt == t.Attempt && t.Ref.TaskID == "" {
+		if e.Kind == Started && e.Ref != nil && e.Attempt == t.Attempt && t.Ref == (Ref{}) {
 			t.Ref = *e.Ref
 			m.Cuts = append(m.Cuts, *e.Ref)
 		}
 		m.Late++
-		return nil
+		return m.addCosts(e)
 	case Spent:
 		return m.addCost(e)
 	case Said:
@@ -324,12 +324,21 @@ func (m machine) endTask(e Event) error {
 		return illegal("there is no attempt %d of task %d", e.Attempt, e.Task)
 	case e.Attempt < t.Attempt || t.Status.Final():
 		m.Late++ // it was ended here before
-		return nil
+		return m.addCosts(e)
 	case t.Status == Planned:
 		return illegal("task %d has not begun", e.Task)
 	}
 	m.endAttempt(t, e.Status, cutText(e.Text, MaxText))
-	t.Ref = Ref{TaskID: t.Ref.TaskID, ConversationID: t.Ref.ConversationID, Seq: t.Ref.Seq, Goal: t.Ref.Goal}
+	return m.addCosts(e)
+}
+
+// addCosts adds the costs of a team below.
+func (m machine) addCosts(e Event) error {
+	for _, c := range e.Costs {
+		if err := m.addCost(Event{Cost: &c}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -345,7 +354,7 @@ func (m machine) endAttempt(t *Task, s Status, text string) {
 
 // cutOff ends an attempt that its owner has not ended, so that the durable task must be stopped.
 func (m machine) cutOff(t *Task, s Status, text string) {
-	if t.Ref.TaskID != "" {
+	if t.Ref != (Ref{}) {
 		m.Cuts = append(m.Cuts, t.Ref)
 	}
 	m.endAttempt(t, s, text)
