@@ -293,8 +293,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Personal:     personal.New(p.db.Personal, p.db.Chat.Files, host),
 		Publications: p.publications(), Connections: p.connections,
-		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
-	})
+		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err

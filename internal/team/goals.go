@@ -321,7 +321,8 @@ func (s *Service) Reassign(ctx context.Context, actor ident.Actor, id string, ta
 	if err != nil {
 		return View{}, fault.Field("to", fault.As(err).Safe)
 	}
-	return s.changeAndRead(ctx, actor, id, flow.Event{Kind: flow.Reassigned, Agent: a.Handle(), Task: taskN, Text: actor.Name})
+	return s.changeAndRead(ctx, actor, id, flow.Event{Kind: flow.Reassigned, Agent: a.Handle(), Task: taskN,
+		Text: actor.Name})
 }
 
 func (s *Service) changeAndRead(ctx context.Context, actor ident.Actor, id string, e flow.Event) (View, error) {

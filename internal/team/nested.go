@@ -13,7 +13,7 @@ import (
 )
 
 // runTeam forms a team for a task, or goes on to wait for it, and reports its end. The team is a goal of the same
-// person with what is left of the limits.
+// person with the rest of the limits.
 func (w work) runTeam(ctx context.Context) {
 	t := w.state.Tasks[w.effect.Task-1]
 	below, err := w.formTeam(ctx, t)
@@ -84,7 +84,7 @@ func (w work) formTeam(ctx context.Context, t flow.Task) (g Goal, err error) {
 	return g, err
 }
 
-// openingBelow returns the opening of the team for a task. Its limits are what is left here, shared with other teams
+// openingBelow returns the opening of the team for a task. Its limits are the rest of those here, shared with other teams
 // of this one, and its depth is smaller; agents that wait for it cannot be members.
 func (w work) openingBelow(t flow.Task) (flow.Opening, error) {
 	o := w.state.Open
@@ -145,7 +145,8 @@ func (w work) stopTeam(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = w.s.passEvent(ctx, g, flow.Event{Kind: flow.Stopped, Agent: flow.Lead, Text: "The team above no longer needs it."})
+	err = w.s.passEvent(ctx, g, flow.Event{Kind: flow.Stopped, Agent: flow.Lead,
+		Text: "The team above no longer needs it."})
 	if fault.Is(err, fault.Conflict) {
 		return nil // it has ended
 	}

@@ -50,8 +50,8 @@ func (w work) searchMembers(ctx context.Context) {
 	w.reportEvent(e)
 }
 
-// findCandidates returns the agents that may do a part, best first: members that the person named, and agents of the search
-// with a word of the part that says something.
+// findCandidates returns the agents that may do a part, best first: members that the person named, and agents of the
+// search with a word of the part that says something.
 func (w work) findCandidates(ctx context.Context, text string) (list []flow.Candidate, err error) {
 	q := hub.Query{Text: searchText(text), Limit: 20}
 	switch w.state.Open.Recruit {
@@ -176,7 +176,7 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// describeAgent returns the texts that say what an agent does.
+// describeAgent returns the texts about the work of an agent.
 func describeAgent(a hub.Agent) string {
 	parts := []string{a.Name, a.Title, a.Description}
 	for _, s := range a.Skills {

@@ -20,7 +20,7 @@ import (
 // Goal is the row of a goal.
 type Goal struct {
 	ID string
-	// OwnerID and OwnerName name the person whose goal it is. Only that person may see it.
+	// OwnerID and OwnerName name the person of the goal. Only that person may see it.
 	OwnerID   string
 	OwnerName string
 	Text      string
@@ -99,7 +99,7 @@ type Question struct {
 type Speaker interface {
 	// HasModel reports whether there is a model for the goals of an account.
 	HasModel(ownerID string) bool
-	// Propose returns the next move of the lead, and what the question cost, also with an error.
+	// Propose returns the next move of the lead, and the cost of the question, also with an error.
 	Propose(ctx context.Context, q Question) (flow.Move, flow.Cost, error)
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // Events returns events of a goal of the actor after a number, in order. limit is 1 to 200, 0 for 200.
-func (s *Service) Events(ctx context.Context, actor ident.Actor, id string, after int64, limit int) ([]flow.Event, error) {
+func (s *Service) Events(ctx context.Context, actor ident.Actor, id string, after int64,
+	limit int) ([]flow.Event, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
 	}

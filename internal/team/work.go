@@ -73,8 +73,8 @@ func retryCall(ctx context.Context, f func() error) error {
 	}
 }
 
-// inviteAgent asks whether an agent may join: whether the person may call it, and whether it can be reached. No agent is made
-// to work for that.
+// inviteAgent asks whether an agent may join: whether the person may call it, and whether it can be reached. No agent
+// is made to work for that.
 func (w work) inviteAgent(ctx context.Context) {
 	e := flow.Event{Kind: flow.Joined, Agent: w.effect.Agent}
 	var a hub.Agent
@@ -167,8 +167,8 @@ func (w work) endTask(s flow.Status, text string) {
 	w.reportEvent(flow.Event{Kind: flow.Ended, Task: w.effect.Task, Attempt: w.effect.Attempt, Status: s, Text: text})
 }
 
-// askOwner sends the question of a task, or the person's answer to its owner, and returns the durable task to wait for. A
-// question that was sent before is not sent again.
+// askOwner sends the question of a task, or the person's answer to its owner, and returns the durable task to wait for.
+// A question that was sent before is not sent again.
 func (w work) askOwner(ctx context.Context, t flow.Task) (asked task.Task, err error) {
 	if w.effect.Answer > 0 {
 		return w.answerOwner(ctx, t)

@@ -46,6 +46,8 @@ var columns = map[string]string{
 	"goose_db_version": "portal: tstamp",
 	"grants": "link: id person_id agent_id conversation_id owner; personal: agent tool target; " +
 		"portal: person_kind origin needs",
+	"goal_events":   "link: goal_id; personal: event",
+	"goals":         "link: id owner_id parent_id; personal: owner key goal reason; portal: state",
 	"halts":         "link: subject; personal: name reason; portal: kind",
 	"hook_attempts": "link: hook_id event_id; portal: type; personal: error",
 	"hook_events":   "link: hook_id event_id; portal: type; personal: facts",

@@ -44,6 +44,10 @@ var sets = []set{
 	{"models", `SELECT id, name, provider, url, model, fallback, price_input, price_output,
 		created_at, updated_at FROM models
 		WHERE owner_id = ?`, `id`},
+	{"goals", `SELECT id, goal, state, reason, parent_id, parent_task, created_at, updated_at FROM goals
+		WHERE owner_id = ?`, `id`},
+	{"goal_events", `SELECT goal_id, seq, event FROM goal_events
+		WHERE goal_id IN (SELECT id FROM goals WHERE owner_id = ?)`, `goal_id, seq`},
 	{"halts", `SELECT kind, subject, name, reason, created_at FROM halts WHERE subject = ? OR subject
 		IN ` + ownAgents, `subject`},
 	{"searches", `SELECT id, title, query, seen_at, created_at FROM searches WHERE account_id = ?`, `id`},

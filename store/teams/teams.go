@@ -161,8 +161,8 @@ func (d *Teams) GoalsOf(ctx context.Context, ownerID, before string, limit int) 
 // GoalsBelow implements team.Store.
 func (d *Teams) GoalsBelow(ctx context.Context, parentID string) ([]team.Goal, error) {
 	var list []row
-	err := d.db.List(ctx, &list, `SELECT `+columns+` FROM goals WHERE parent_id = ? AND parent_id <> '' ORDER BY parent_task, id`,
-		parentID)
+	err := d.db.List(ctx, &list, `SELECT `+columns+` FROM goals WHERE parent_id = ? AND parent_id <> ''
+		ORDER BY parent_task, id`, parentID)
 	return goalsOf(list), engine.MapError(err)
 }
 

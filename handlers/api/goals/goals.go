@@ -147,7 +147,7 @@ type ReassignBody struct {
 	To string `json:"to"`
 }
 
-// ApproveBody answers the question of a task. Answer is a text such as yes, no, or what the agent asked for.
+// ApproveBody answers the question of a task. Answer is a text such as yes, no, or the information that was asked for.
 type ApproveBody struct {
 	Task   int    `json:"task"`
 	Answer string `json:"answer"`

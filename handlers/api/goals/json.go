@@ -111,7 +111,7 @@ type Limits struct {
 	Cost       string `json:"cost,omitempty"`
 }
 
-// Cost is what models cost: for the talk of the team and for the work on its tasks. Money is a decimal number.
+// Cost is the cost of models: for the talk of the team and for the work on its tasks. Money is a decimal number.
 type Cost struct {
 	Talk       string `json:"talk"`
 	Work       string `json:"work"`

@@ -160,8 +160,8 @@ type Cost struct {
 	Money  int64 `json:"money"`
 }
 
-// Part is a piece of the goal with the agents that may do it, best first. Needs are the numbers of earlier parts whose
-// results it needs.
+// Part is a piece of the goal with the agents that may do it, best first. Needs are the numbers of earlier parts, the
+// results of which it needs.
 type Part struct {
 	N          int         `json:"n"`
 	Text       string      `json:"text"`
@@ -323,7 +323,7 @@ type Turn struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// State is the state of a goal. Callers must not change it; Next copies what it changes.
+// State is the state of a goal. Callers must not change it; Next copies the parts that it changes.
 type State struct {
 	Seq    int64
 	Phase  Phase

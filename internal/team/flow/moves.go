@@ -128,7 +128,7 @@ func (m machine) assignOne(a Assignment, before []int, number int) error {
 	}
 	why, found := m.reasonFor(a.Owner)
 	if !found && m.findMember(a.Owner) == nil {
-		// A text that deceives a model must not lead to agents that nobody searched or named.
+		// A text that deceives a model must not lead to agents outside of the searches.
 		return illegal("%.80q is not in the team and was not found by a search", a.Owner)
 	}
 	if err := m.includeAgent(a.Owner, why); err != nil {

@@ -64,7 +64,7 @@ func Next(s State, e Event) (State, error) {
 	return n, nil
 }
 
-// copyState returns a copy that shares only what no event changes.
+// copyState returns a copy that shares only memory that no event changes.
 func copyState(s State) State {
 	s.Members, s.Tasks, s.Parts = slices.Clone(s.Members), slices.Clone(s.Tasks), slices.Clip(s.Parts)
 	s.Unheard, s.Recent, s.Cuts = slices.Clip(s.Unheard), slices.Clip(s.Recent), slices.Clip(s.Cuts)
@@ -416,7 +416,7 @@ func (m machine) hearPerson(e Event) error {
 	if e.Agent == "" || e.Agent == Lead {
 		return illegal("a message has an author")
 	}
-	// A person who has the turn speaks in it.
+	// A person with the turn speaks in it.
 	if m.Turn != nil && m.Turn.Speaker == e.Agent {
 		return m.applyMove(Event{Kind: Moved, Agent: e.Agent, Turn: m.Turn.N, Move: &Move{Kind: Say, Text: e.Text}})
 	}

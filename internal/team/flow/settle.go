@@ -73,7 +73,7 @@ func (m machine) endForming() {
 	}
 }
 
-// explainEmpty returns why nobody is in the team.
+// explainEmpty returns why the team is empty.
 func (m machine) explainEmpty(missing []string) string {
 	for _, k := range m.Members {
 		if !k.Named {
@@ -111,7 +111,8 @@ func (m machine) turnEnd() time.Time {
 	return m.Turn.Since.Add(m.Limits.TurnTime)
 }
 
-// advanceTasks makes tasks ready whose owner has joined and whose needs are met. A task that needs a failed one fails.
+// advanceTasks makes a task ready when its owner has joined and its needs are met. A task that needs a failed one
+// fails.
 func (m machine) advanceTasks() {
 	for i := range m.Tasks {
 		t := &m.Tasks[i]

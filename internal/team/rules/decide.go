@@ -42,8 +42,8 @@ func unheardText(s flow.State) string {
 	return text
 }
 
-// nextAssignments returns a task for each part that has none, and another attempt for each failed task for which another
-// agent is known. Parts without an agent are left out, and so are parts that need them.
+// nextAssignments returns a task for each part that has none, and another attempt for each failed task for which
+// another agent is known. Parts without an agent are left out, and so are parts that need them.
 func nextAssignments(s flow.State) (list []flow.Assignment) {
 	position := make(map[int]int) // of parts in list, from 1
 	tasks := make(map[int]flow.Task)
@@ -118,8 +118,8 @@ func newRoom(s flow.State) *room {
 	return r
 }
 
-// pickOwner returns the best candidate of a part that has not tried it, "" if there is none. Candidates that are members come
-// before others.
+// pickOwner returns the best candidate of a part that has not tried it, "" if there is none. Candidates that are
+// members come before others.
 func (r *room) pickOwner(p flow.Part, t flow.Task) string {
 	for _, joined := range []bool{true, false} {
 		for _, c := range p.Candidates {
@@ -139,7 +139,7 @@ func (r *room) pickOwner(p flow.Part, t flow.Task) string {
 	return ""
 }
 
-// Join returns the results of all parts as one text, with what is missing. any is false if there is no result.
+// Join returns the results of all parts as one text, with the missing ones. any is false if there is no result.
 func Join(s flow.State) (text string, any bool) {
 	var done, missing []string
 	free := slices.ContainsFunc(s.Tasks, func(t flow.Task) bool { return t.Part == 0 })

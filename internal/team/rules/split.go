@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Part is a piece of a goal. Needs are the positions, from 1, of earlier parts whose results it needs.
+// Part is a piece of a goal. Needs are the positions, from 1, of earlier parts, the results of
+// which it needs.
 type Part struct {
 	Text  string
 	Needs []int
