@@ -1,5 +1,5 @@
 // Package lead lets a model decide for the lead of a team. The model answers with one typed move as JSON; the state
-// machine of the team judges it. What agents wrote reaches the model as data in a JSON document.
+// machine of the team judges it. Texts of agents reach the model as data in a JSON document.
 package lead
 
 import (

@@ -1,5 +1,5 @@
 // Package personal gives a person all data that the portal holds about them as one archive, and erases it. It decides
-// on who may do so; the stores know where the data is.
+// on the right to do so; the stores know where the data is.
 package personal
 
 import (
