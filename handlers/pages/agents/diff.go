@@ -3,6 +3,7 @@ package agents
 import (
 	"strings"
 
+	"agentsite/handlers/pages"
 	"agentsite/handlers/pages/linediff"
 	"agentsite/internal/hub"
 	"agentsite/templates"
