@@ -21,6 +21,7 @@ type does struct {
 // for.
 type judged struct {
 	vocabulary *vocabulary
+	plain      *plain
 	agents     []hub.Agent
 	does       []does
 	queries    []query
@@ -29,11 +30,15 @@ type judged struct {
 type query struct {
 	kind string
 	text string
-	want does // function -1: any function
+	want does   // function -1: any function
+	one  string // id of the one agent that the query names; its other agents are not right
 }
 
 // queryKinds are the kinds of queries, in the order of the report.
-var queryKinds = []string{"keywords", "question", "paraphrase", "misspelt", "unfinished", "language", "topic"}
+var queryKinds = []string{
+	"keywords", "question", "paraphrase", "misspelt", "unfinished", "language", "topic",
+	"name", "phrase", "plain", "chinese",
+}
 
 // Sizes of a set of agents and queries.
 const (
@@ -43,9 +48,9 @@ const (
 )
 
 // build generates the set for a vocabulary. The same seed gives the same set.
-func build(v *vocabulary, seed uint64) *judged {
+func build(v *vocabulary, p *plain, seed uint64) *judged {
 	r := rand.New(rand.NewPCG(seed, 17))
-	j := &judged{vocabulary: v}
+	j := &judged{vocabulary: v, plain: p}
 	for f := range v.functions {
 		for d := range v.domains {
 			for range r.IntN(perPair + 1) {
@@ -204,6 +209,16 @@ func (j *judged) query(r *rand.Rand, kind string) query {
 	case "topic":
 		q.want.function = -1
 		q.text = pick(r, d.names)
+	case "name":
+		a := r.IntN(len(j.agents))
+		q.want, q.one, q.text = j.does[a], j.agents[a].ID, j.agents[a].Name
+	case "phrase":
+		q.want.function = -1
+		q.text = `"` + pick(r, d.names) + `"`
+	case "plain":
+		q.text = j.plain.functions[want.function].english + " " + j.plain.domains[want.domain].english
+	case "chinese":
+		q.text = j.plain.domains[want.domain].chinese + j.plain.functions[want.function].chinese
 	}
 	return q
 }
@@ -234,9 +249,15 @@ func misspell(r *rand.Rand, text string) string {
 }
 
 // grade returns the relevance of an agent for a query: 3 is exactly the requested task, 2 mostly, 1
-// related, 0 irrelevant.
-func (j *judged) grade(q *query, is does) int {
+// related, 0 irrelevant. For a name it is 3 for the agent with that name.
+func (j *judged) grade(q *query, id string, is does) int {
 	v := j.vocabulary
+	if q.one != "" {
+		if q.one == id {
+			return 3
+		}
+		return 0
+	}
 	near := func(a, b int) bool { return a >= 0 && b >= 0 && v.domains[a].area == v.domains[b].area }
 	if q.want.function < 0 {
 		switch {
@@ -267,5 +288,10 @@ func (j *judged) grade(q *query, is does) int {
 
 // answerable reports whether at least one agent has grade 3 for the query.
 func (j *judged) answerable(q query) bool {
-	return slices.ContainsFunc(j.does, func(is does) bool { return j.grade(&q, is) == 3 })
+	for i, is := range j.does {
+		if j.grade(&q, j.agents[i].ID, is) == 3 {
+			return true
+		}
+	}
+	return false
 }

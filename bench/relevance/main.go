@@ -35,9 +35,10 @@ func report(w io.Writer, verbose bool) error {
 	for _, set := range []struct {
 		name string
 		v    *vocabulary
+		p    *plain
 		seed uint64
-	}{{"tuning set", &dev, devSeed}, {"held-out set", &held, heldSeed}} {
-		j := build(set.v, set.seed)
+	}{{"tuning set", &dev, &devPlain, devSeed}, {"held-out set", &held, &heldPlain, heldSeed}} {
+		j := build(set.v, set.p, set.seed)
 		fmt.Fprintf(w, "%s: %d agents, %d queries, nDCG@%d\n\n| engine | all | %s |\n|---|%s\n", set.name, len(j.agents), len(j.queries), depth,
 			strings.Join(queryKinds, " | "), strings.Repeat("---|", len(queryKinds)+1))
 		db, engines, err := fts5(j.agents)

@@ -8,7 +8,7 @@ import (
 // TestRelevance_HeldOutIsAboveFTS5 is the bar: on the set that nothing was
 // tuned on, the portal finds better than every way to ask FTS5.
 func TestRelevance_HeldOutIsAboveFTS5(t *testing.T) {
-	j := build(&held, heldSeed)
+	j := build(&held, &heldPlain, heldSeed)
 	if len(j.agents) < 2000 || len(j.queries) < 200 {
 		t.Fatalf("%d agents, %d queries", len(j.agents), len(j.queries))
 	}
@@ -52,7 +52,22 @@ func TestBuild_KeepsTheSetsApart(t *testing.T) {
 			}
 		}
 	}
+	eachPlain := func(p *plain, yield func(string)) {
+		for _, w := range append(p.functions, p.domains...) {
+			yield(w.english)
+			yield(w.chinese)
+		}
+		for _, s := range p.unfit {
+			yield(s)
+		}
+	}
 	each(&dev, func(s string) { said[s] = true })
+	eachPlain(&devPlain, func(s string) { said[s] = true })
+	eachPlain(&heldPlain, func(s string) {
+		if said[s] {
+			t.Errorf("%q is in both sets", s)
+		}
+	})
 	each(&held, func(s string) {
 		if said[s] {
 			t.Errorf("%q is in both sets", s)
@@ -67,12 +82,12 @@ func TestGrade_JudgesByWhatAnAgentDoes(t *testing.T) {
 		is   does
 		want int
 	}{{does{0, 0, ""}, 3}, {does{0, -1, ""}, 2}, {does{0, 1, ""}, 1}, {does{3, 0, ""}, 1}, {does{3, 8, ""}, 0}} {
-		if got := j.grade(q, c.is); got != c.want {
+		if got := j.grade(q, "", c.is); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.is, got, c.want)
 		}
 	}
 	q.want.language = "German"
-	if a, b := j.grade(q, does{0, 0, "German"}), j.grade(q, does{0, 0, "Polish"}); a != 3 || b != 2 {
+	if a, b := j.grade(q, "", does{0, 0, "German"}), j.grade(q, "", does{0, 0, "Polish"}); a != 3 || b != 2 {
 		t.Errorf("with a language %d and %d", a, b)
 	}
 }

@@ -45,10 +45,10 @@ func evaluate(j *judged, e engine) (map[string]float64, error) {
 		}
 		var got, all []int
 		for _, id := range ids {
-			got = append(got, j.grade(q, byID[id]))
+			got = append(got, j.grade(q, id, byID[id]))
 		}
-		for _, is := range j.does {
-			all = append(all, j.grade(q, is))
+		for a, is := range j.does {
+			all = append(all, j.grade(q, j.agents[a].ID, is))
 		}
 		for _, k := range []string{"", q.kind} {
 			sums[k] += ndcg(got, all)

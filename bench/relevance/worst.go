@@ -38,7 +38,7 @@ func worst(w io.Writer, j *judged) error {
 		for _, id := range r.ids[:min(3, len(r.ids))] {
 			i := slices.IndexFunc(j.agents, func(a hub.Agent) bool { return a.ID == id })
 			a := j.agents[i]
-			fmt.Fprintf(w, "     %d %s | %s | %s\n", j.grade(&r.query, j.does[i]), a.Name, a.Title, a.Description)
+			fmt.Fprintf(w, "     %d %s | %s | %s\n", j.grade(&r.query, id, j.does[i]), a.Name, a.Title, a.Description)
 		}
 	}
 	fmt.Fprintln(w)
