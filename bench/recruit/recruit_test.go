@@ -36,3 +36,57 @@ func TestBuildAgents_MakesSixOfEachCapability(t *testing.T) {
 		}
 	}
 }
+
+// TestNeeds_HalfShareNoWord proves that the benchmark asks for more than equal words: half of the regular needs,
+// and two fifths of the parts of nested ones, have no distinctive word in common with any agent that can answer
+// them.
+func TestNeeds_HalfShareNoWord(t *testing.T) {
+	list, err := readCapabilities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs, goals, unfit, err := readNeeds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, owns := buildAgents(list, agentSeed)
+	right := make(map[string][]int)
+	for i, c := range owns {
+		right[list[c].id] = append(right[list[c].id], i)
+	}
+	dull := commonWords(agents, owns)
+	var parts []need
+	for _, g := range goals {
+		parts = append(parts, g.Parts...)
+	}
+	for _, c := range []struct {
+		name  string
+		needs []need
+		least float64
+	}{{"regular", needs, 0.5}, {"nested", parts, 0.4}} {
+		apart := 0
+		for _, n := range c.needs {
+			if len(right[n.Capability]) == 0 {
+				t.Fatalf("%q asks for %q, which no agent has", n.Text, n.Capability)
+			}
+			words := 0
+			for _, i := range right[n.Capability] {
+				list := shared(n.Text, &agents[i], dull)
+				words += len(list)
+				if n.Plain && len(list) > 0 {
+					t.Logf("%s: %q shares %q", n.Capability, n.Text, list)
+				}
+			}
+			if words == 0 {
+				apart++
+			}
+		}
+		t.Logf("%s: %d of %d share no distinctive word with an agent", c.name, apart, len(c.needs))
+		if float64(apart) < c.least*float64(len(c.needs)) {
+			t.Errorf("only %d of %d %s needs share no distinctive word", apart, len(c.needs), c.name)
+		}
+	}
+	if len(needs) != 625 || len(unfit) < 50 {
+		t.Errorf("%d needs, %d that nothing fits", len(needs), len(unfit))
+	}
+}
