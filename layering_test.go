@@ -19,11 +19,11 @@ const module = "agentsite"
 
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/quota", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
-var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit",
+var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/team", "internal/team/flow", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
@@ -47,6 +47,8 @@ var may = map[string][]string{
 	"internal/plaintext": {},
 	// Searches of agents and of messages divide words alike, on both engines.
 	"internal/wordsplit": {},
+	// Vectors of texts know nothing of what the texts are about: agents, pages of the manual, queries.
+	"internal/meaning": {},
 	// The table of agent kinds must not depend on the drivers, which all read it.
 	"internal/agentkind": {},
 	"internal/weborigin": {},
