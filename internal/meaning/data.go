@@ -85,7 +85,9 @@ func (r *reader) number() int {
 
 func number16(b string) uint16 { return uint16(b[0]) | uint16(b[1])<<8 }
 
-func number32(b string) uint32 { return uint32(number16(b)) | uint32(number16(b[2:]))<<16 }
+func number32(b string) uint32 {
+	return uint32(b[3])<<24 | uint32(b[2])<<16 | uint32(b[1])<<8 | uint32(b[0])
+}
 
 func (t *table) read(r *reader) {
 	t.ends = r.next(4 * t.count)
@@ -108,9 +110,10 @@ func (t *table) key(i int) string {
 // findLongest returns the row of the longest key that the text starts with, and the length of that key, which is
 // zero if there is none.
 func (t *table) findLongest(text string) (row, size int) {
+	behind := t.count // the keys from here on do not start the text
 	for text != "" {
 		// The last key that is not behind the text. No longer key can start the text.
-		low, high := 0, t.count
+		low, high := 0, behind
 		for low < high {
 			if middle := (low + high) / 2; t.key(middle) <= text {
 				low = middle + 1
@@ -130,7 +133,7 @@ func (t *table) findLongest(text string) (row, size int) {
 			return low - 1, same
 		}
 		// A key that starts the text is before this one, so it has at most the part that both share.
-		text = text[:same]
+		text, behind = text[:same], low-1
 	}
 	return 0, 0
 }

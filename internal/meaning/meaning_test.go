@@ -1,7 +1,10 @@
 package meaning
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -114,5 +117,26 @@ func BenchmarkEncode(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		open(b)
+	}
+}
+
+func TestChecksumOfData(t *testing.T) {
+	page, err := os.ReadFile("MODEL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(embedded))); !strings.Contains(string(page), sum) {
+		t.Errorf("MODEL.md has another checksum than %s", sum)
+	}
+}
+
+func TestReadRefusesDamagedData(t *testing.T) {
+	for _, data := range []string{
+		"", "meaning2" + embedded[8:], embedded[:len(embedded)-1], embedded + "x", embedded[:20], embedded[:40],
+		embedded[:12] + "\xff\xff\xff\xff" + embedded[16:],
+	} {
+		if _, err := read(data); err == nil {
+			t.Errorf("read %d damaged bytes", len(data))
+		}
 	}
 }
