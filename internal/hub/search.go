@@ -39,6 +39,8 @@ type Query struct {
 	Bare bool
 	// Sort is one of Sorts; "" is relevance if there is text, else name.
 	Sort string
+	// Mode is one of Modes: whether Text is found by its words, its meaning or both; "" is ModeAuto.
+	Mode string
 	// Wide adds a remote search of portals that are not fully replicated here. The search then takes up
 	// to a second longer. Only the first page has remote results.
 	Wide bool
@@ -53,19 +55,33 @@ type Result struct {
 	Agent Agent
 	// Score is the text relevance, 0 without text. Trust in portals does not influence it.
 	Score float64
-	// Matched names the fields that contain words of the query.
+	// Matched names the fields that contain words of the query, and ByMeaning.
 	Matched []string
 	// Why lists the matches of the query's words, best first, at most 8; empty without text.
 	Why []Match
 }
 
-// Match is one word of a query that matched a word of an agent.
+// Match is one word of a query that matched a word of an agent, or the part of the agent that is similar in meaning.
 type Match struct {
-	Word  string
-	Found string // word of the agent that matched
-	How   string // exact, form (another ending), prefix, typo or phrase
+	Word  string // "" for a meaning
+	Found string // word of the agent that matched; for a meaning the title, or the name of the skill
+	How   string // exact, form (another ending), prefix, typo, phrase or meaning
 	Field string // name, title, skills, tags, examples, description
 }
+
+// ByMeaning is the value of Match.How, and in Result.Matched, for a similar meaning.
+const ByMeaning = "meaning"
+
+// The modes of a search. ModeAuto finds by words and by meaning, and nothing if nothing fits well. ModeWords finds
+// every agent that has some of the words, ModeMeaning only those that are similar in meaning.
+const (
+	ModeAuto    = "auto"
+	ModeWords   = "words"
+	ModeMeaning = "meaning"
+)
+
+// Modes lists the values of Query.Mode.
+var Modes = []string{ModeAuto, ModeWords, ModeMeaning}
 
 // The values of Query.Scope.
 const (

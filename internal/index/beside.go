@@ -6,7 +6,7 @@ import "agentsite/internal/hub"
 // word weights as if they were, so that their scores can be merged with those of Search. It costs as
 // much as one Put for each of them.
 func (x *Index) Beside(few []hub.Agent, q hub.Query) (hub.Page, error) {
-	aside := New()
+	aside := x.blank()
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, a := range few {

@@ -33,7 +33,7 @@ const (
 // when the key would be too long.
 func countedKey(q *hub.Query, plan []byte) string {
 	asked := filtersOf(q)
-	size := len(q.Text) + len(plan)
+	size := len(q.Text) + len(q.Mode) + len(plan)
 	for _, values := range asked {
 		for _, v := range values {
 			size += 1 + len(v)
@@ -45,6 +45,7 @@ func countedKey(q *hub.Query, plan []byte) string {
 	key := make([]byte, 0, size+96)
 	add := func(s string) { key = append(binary.AppendUvarint(key, uint64(len(s))), s...) }
 	add(q.Text)
+	add(q.Mode)
 	add(string(plan))
 	if q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
 		add(fmt.Sprint(q.CountMatches, timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)))

@@ -21,11 +21,15 @@ const maxCursorBytes = 16 << 10
 const cursorHead = 1 + 8 + 8 + 2
 
 // Versions of the cursor format. behindVersion additionally lists, after the key, the portals that were
-// held back.
+// held back. blendVersion has the number of these portals in any case, and before it the blend.
 const (
 	cursorVersion = 2
 	behindVersion = 3
+	blendVersion  = 4
 )
+
+// blendBytes is the size of a blend in a cursor.
+const blendBytes = 8
 
 // place is the position where a page goes on: after the agent of that rank and key. The rank is the
 // score as bits, the time of the order, or whether the agent is up. The plan keeps the weights of the
@@ -37,6 +41,7 @@ type place struct {
 	plan []byte
 	// behind lists the portals whose hits were held back on earlier pages, see pageFairly.
 	behind []behind
+	blend  blend // the zero blend if the query is searched by words only
 }
 
 func scoreOf(rank int64) float64 { return math.Float64frombits(uint64(rank)) }
@@ -53,16 +58,24 @@ func (p *place) after() *bm25.After {
 // encodeCursor returns the cursor of the page that begins after at. decodeCursor reads it.
 func encodeCursor(q hub.Query, at place) string {
 	b := make([]byte, 0, cursorHead+len(at.key)+len(at.plan))
-	if len(at.behind) > 0 {
+	blended := at.blend != blend{}
+	switch {
+	case blended:
+		b = append(b, blendVersion)
+	case len(at.behind) > 0:
 		b = append(b, behindVersion)
-	} else {
+	default:
 		b = append(b, cursorVersion)
 	}
 	b = binary.BigEndian.AppendUint64(b, queryHash(q))
 	b = binary.BigEndian.AppendUint64(b, uint64(at.rank))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(at.key)))
 	b = append(b, at.key...)
-	if len(at.behind) > 0 {
+	if blended {
+		b = binary.BigEndian.AppendUint32(b, math.Float32bits(at.blend.unit))
+		b = binary.BigEndian.AppendUint32(b, math.Float32bits(at.blend.least))
+	}
+	if blended || len(at.behind) > 0 {
 		b = append(b, byte(len(at.behind)))
 		for _, o := range at.behind {
 			b = binary.BigEndian.AppendUint64(b, uint64(o.rank))
@@ -83,7 +96,7 @@ func decodeCursor(q hub.Query) (*place, error) {
 	}
 	unknown := badField("cursor", "is not one that a search returned")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
-	if err != nil || len(b) < cursorHead || b[0] != cursorVersion && b[0] != behindVersion {
+	if err != nil || len(b) < cursorHead || b[0] < cursorVersion || b[0] > blendVersion {
 		return nil, unknown
 	}
 	if binary.BigEndian.Uint64(b[1:]) != queryHash(q) {
@@ -97,9 +110,19 @@ func decodeCursor(q hub.Query) (*place, error) {
 		return nil, unknown
 	}
 	at.key, at.plan = string(b[:n]), b[n:]
-	if version == behindVersion {
+	if version == blendVersion {
+		if len(at.plan) < blendBytes {
+			return nil, unknown
+		}
+		at.blend.unit = math.Float32frombits(binary.BigEndian.Uint32(at.plan))
+		at.blend.least = math.Float32frombits(binary.BigEndian.Uint32(at.plan[4:]))
+		if at.plan = at.plan[blendBytes:]; !at.blend.isValid() {
+			return nil, unknown
+		}
+	}
+	if version >= behindVersion {
 		var ok bool
-		if at.behind, at.plan, ok = decodeBehind(at.plan); !ok {
+		if at.behind, at.plan, ok = decodeBehind(at.plan, version == blendVersion); !ok {
 			return nil, unknown
 		}
 	}
@@ -113,9 +136,9 @@ func decodeCursor(q hub.Query) (*place, error) {
 }
 
 // decodeBehind reads the list of held-back portals from a cursor and returns the bytes after the list.
-// ok is false if b is malformed.
-func decodeBehind(b []byte) (list []behind, rest []byte, ok bool) {
-	if len(b) == 0 || b[0] == 0 || b[0] > maxBehind {
+// ok is false if b is malformed. The list may be empty only if none is true.
+func decodeBehind(b []byte, none bool) (list []behind, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] == 0 && !none || b[0] > maxBehind {
 		return nil, nil, false
 	}
 	n := int(b[0])
@@ -167,6 +190,9 @@ func queryHash(q hub.Query) uint64 {
 	}
 	write(q.Text)
 	write(q.Sort)
+	if q.Mode == hub.ModeWords || q.Mode == hub.ModeMeaning {
+		write(q.Mode)
+	}
 	for f, values := range filtersOf(&q) {
 		write(fmt.Sprint(f, len(values)))
 		for _, v := range slices.Sorted(slices.Values(values)) {

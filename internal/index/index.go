@@ -23,6 +23,7 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
+	"agentsite/internal/index/vector"
 )
 
 // Index implements hub.Index. It is safe for concurrent use. Create it with New.
@@ -36,6 +37,7 @@ type Index struct {
 	free   []uint32 // document numbers that can be reused
 	facets [facetCount]*facet
 	up     bm25.Bits // documents that are up, see document.isUp
+	senses *senses   // nil if the index finds by words only
 
 	state   atomic.Uint64 // incremented by each change that a search may show
 	counted counted
@@ -88,7 +90,7 @@ func (x *Index) Put(a hub.Agent) {
 	}
 	x.mu.RUnlock()
 	if !same {
-		p.analyze(x.words)
+		p.read(x)
 		x.mu.RLock()
 		x.words.Resolve(&p.words)
 		x.mu.RUnlock()
@@ -107,7 +109,8 @@ type prepared struct {
 	times    docTimes
 	values   []facetValue
 	words    bm25.Doc
-	analyzed bool // true if words is set
+	rows     []vector.Row
+	analyzed bool // true if words and rows are set
 }
 
 func prepareAgent(a *hub.Agent) *prepared {
@@ -125,6 +128,12 @@ func (p *prepared) analyze(words *bm25.Index) {
 	p.words, p.analyzed = words.Analyze(textsOf(p.agent)...), true
 }
 
+// read does the work of a Put that depends on the texts and needs no lock.
+func (p *prepared) read(x *Index) {
+	p.analyze(x.words)
+	p.rows = x.senses.encodeAgent(p.agent)
+}
+
 // putAgent adds an agent or replaces its earlier form; the caller must hold mu.
 func (x *Index) putAgent(p *prepared) {
 	doc, known := x.byID.Find(p.agent.ID)
@@ -137,13 +146,14 @@ func (x *Index) putAgent(p *prepared) {
 	}
 	if moved {
 		if !p.analyzed { // another Put changed the agent after the texts were compared
-			p.analyze(x.words)
+			p.read(x)
 		}
 		if known {
 			x.byID.Delete(doc)
 		}
 		x.words.Put(int(doc), p.key, p.words)
 		x.byID.Insert(doc)
+		x.senses.put(doc, p.rows)
 	}
 	if shown {
 		x.state.Add(1)
@@ -175,6 +185,7 @@ func (x *Index) Remove(id string) {
 func (x *Index) removeDoc(doc uint32) {
 	x.byID.Delete(doc)
 	x.words.Remove(int(doc))
+	x.senses.remove(doc)
 	x.setValues(doc, nil)
 	x.docs[doc], x.times[doc] = document{}, docTimes{}
 	x.up.Drop(int(doc))

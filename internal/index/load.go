@@ -89,7 +89,7 @@ func (x *Index) fillAgents(take func([]hub.Agent) []hub.Agent) {
 				s.addAgent(a, hashes[i])
 			default:
 				p := prepareAgent(a)
-				p.analyze(x.words)
+				p.read(x)
 				known = append(known, p)
 			}
 		}
@@ -203,7 +203,9 @@ func (x *Index) appendSegment(s *segment) {
 	for i, p := range s.list {
 		doc := uint32(first + i)
 		x.byID.InsertHash(doc, s.hashes[i])
+		x.senses.want(doc)
 		x.setDocument(doc, p)
 	}
+	x.senses.wake()
 	x.state.Add(1)
 }

@@ -5,6 +5,7 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
+	"agentsite/internal/index/vector"
 )
 
 // Bounds of a page of results and of its suggestions.
@@ -22,8 +23,10 @@ type scratch struct {
 	rest    bm25.Bits             // matches under the filters of all other facets
 	class   bm25.Bits             // matches with one rank
 	less    bm25.Bits             // matches without those of held-back portals
-	counts  [facetCount][]uint32  // matches of each value, by facet and number; all 0 between uses
-	seen    []valueID             // values whose counter is not 0
+	allowed bm25.Bits             // documents that pass all filters, for a search by meaning
+	nearest vector.Scratch
+	counts  [facetCount][]uint32 // matches of each value, by facet and number; all 0 between uses
+	seen    []valueID            // values whose counter is not 0
 	best    []ranked
 }
 
@@ -50,6 +53,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		s = new(scratch)
 	}
 	defer x.scratch.Put(s)
+	sought := x.soughtVector(&q)
 
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -59,6 +63,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	}
 	m := x.words.MatchPlan(q.Text, plan)
 	defer m.Close()
+	r := x.rankMatches(&q, m, sought, at, s)
 	page := hub.Page{Facets: make(map[string][]hub.FacetCount, facetCount)}
 	found := len(q.Text) > 0 && slices.ContainsFunc(m.Bits, func(w uint64) bool { return w != 0 })
 	page.Total = x.applyFilters(m.Bits, &q, plan, s, page.Facets)
@@ -75,40 +80,22 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	}
 	// One hit more than the page shows whether there is a next page.
 	if o == byScore {
-		var hits []bm25.Hit
-		if len(q.Portals) == 0 {
-			next, more := place{}, false
-			if hits, next, more = x.pageFairly(m, q.Limit, at, s); more {
-				next.plan = m.Plan()
-				page.NextCursor = encodeCursor(q, next)
-			}
-		} else if hits = m.Top(q.Limit+1, at.after()); cutPage(x, &hits, q.Limit, func(h bm25.Hit) int { return h.ID }) {
-			last := hits[len(hits)-1]
-			next := place{rank: scoreRank(last.Score), key: x.words.Key(last.ID), plan: m.Plan()}
-			page.NextCursor = encodeCursor(q, next)
-		}
-		page.Results = make([]hub.Result, len(hits))
-		for i, h := range hits {
-			r := &page.Results[i]
-			x.readAgent(&r.Agent, uint32(h.ID))
-			r.Score, r.Matched = h.Score, h.Matched
-			if !q.Bare {
-				r.Why, _ = explainMatch(m, h.ID)
-			}
-		}
+		x.pageByScore(&page, &q, r, at, s)
 	} else {
 		hits := x.listOrdered(o, m.Bits, page.Total, q.Limit+1, at, s)
 		if cutPage(x, &hits, q.Limit, func(h ranked) int { return h.doc }) {
 			last := hits[len(hits)-1]
-			page.NextCursor = encodeCursor(q, place{rank: last.rank, key: x.words.Key(last.doc), plan: m.Plan()})
+			page.NextCursor = encodeCursor(q,
+				place{rank: last.rank, key: x.words.Key(last.doc), plan: m.Plan(), blend: r.blend})
 		}
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {
-			r := &page.Results[i]
-			x.readAgent(&r.Agent, uint32(h.doc))
+			res := &page.Results[i]
+			x.readAgent(&res.Agent, uint32(h.doc))
 			if !m.Any {
-				r.Why, r.Score = explainMatch(m, h.doc)
-				r.Matched = m.Fields(h.doc)
+				res.Why, res.Score = explainMatch(m, h.doc)
+				res.Matched = m.Fields(h.doc)
+				r.explain(res, h.doc)
 			}
 		}
 	}
@@ -116,6 +103,32 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		sinkDown(page.Results)
 	}
 	return page, nil
+}
+
+// pageByScore fills page with the next results in the order of r, and their cursor. The caller must hold mu.
+func (x *Index) pageByScore(page *hub.Page, q *hub.Query, r *ranking, at *place, s *scratch) {
+	var hits []bm25.Hit
+	if len(q.Portals) == 0 {
+		next, more := place{}, false
+		if hits, next, more = x.pageFairly(r, q.Limit, at, s); more {
+			next.plan, next.blend = r.m.Plan(), r.blend
+			page.NextCursor = encodeCursor(*q, next)
+		}
+	} else if hits = r.Top(q.Limit+1, at.after()); cutPage(x, &hits, q.Limit, func(h bm25.Hit) int { return h.ID }) {
+		last := hits[len(hits)-1]
+		next := place{rank: scoreRank(last.Score), key: x.words.Key(last.ID), plan: r.m.Plan(), blend: r.blend}
+		page.NextCursor = encodeCursor(*q, next)
+	}
+	page.Results = make([]hub.Result, len(hits))
+	for i, h := range hits {
+		res := &page.Results[i]
+		x.readAgent(&res.Agent, uint32(h.ID))
+		res.Score, res.Matched = h.Score, h.Matched
+		if !q.Bare {
+			res.Why, _ = explainMatch(r.m, h.ID)
+			r.explain(res, h.ID)
+		}
+	}
 }
 
 // cutPage cuts hits to limit, and after the one with which their texts exceed a page. It reports whether

@@ -76,7 +76,7 @@ type stream struct {
 // pageFairly.
 type fair struct {
 	x      *Index
-	m      *bm25.Match
+	m      *ranking
 	s      *scratch
 	limit  int
 	asked  int // number of hits requested by the last extendStream
@@ -107,7 +107,7 @@ func (f *fair) count(portal string) *portalCount {
 // pageFairly returns up to limit hits of m, each other portal limited to shareOf(limit) unless nothing
 // else matches, and the position of the next page; more is false if there is none. at is the position
 // after which the page begins, nil for the start. The caller must hold mu.
-func (x *Index) pageFairly(m *bm25.Match, limit int, at *place, s *scratch) (page []bm25.Hit, next place, more bool) {
+func (x *Index) pageFairly(m *ranking, limit int, at *place, s *scratch) (page []bm25.Hit, next place, more bool) {
 	f := &fair{x: x, m: m, s: s, limit: limit, bound: true, counts: make([]portalCount, 0, limit)}
 	if at != nil {
 		f.rest.at = spot{at.after().Score, at.key, true}
@@ -229,10 +229,10 @@ func (f *fair) extendStream(s *stream, its func(bm25.Bits) bm25.Bits) {
 		least += shareOf(f.limit) // a second request costs more than some hits that are held back
 	}
 	f.asked = max(least, 2*f.asked)
-	all := f.m.Bits
-	f.m.Bits = its(all)
+	all := f.m.m.Bits
+	f.m.m.Bits = its(all)
 	s.hits = f.m.Top(f.asked, s.seen.after())
-	f.m.Bits = all
+	f.m.m.Bits = all
 	s.ended = len(s.hits) < f.asked
 	if n := len(s.hits); n > 0 {
 		s.seen = f.spot(s.hits[n-1])

@@ -134,7 +134,7 @@ func TestCursor_BehindIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, b := range [][]byte{{}, {0}, {9}, {1}, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'p'}, 255, 255),
 		{1, 0x7f, 0xf8, 0, 0, 0, 0, 0, 1, 0, 1, 'p', 0, 0}, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}} {
-		if list, _, ok := decodeBehind(b); ok {
+		if list, _, ok := decodeBehind(b, false); ok {
 			t.Errorf("%x is taken for %+v", b, list)
 		}
 	}

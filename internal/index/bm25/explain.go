@@ -52,6 +52,33 @@ func (m *Match) Explain(id int) ([]Found, float64) {
 	return list, float64(m.scoreOf(&a))
 }
 
+// Weigh returns the score of a document, the share of the query's weight (Wish) that its words have, and the names
+// of the fields with these words. Words found by a near spelling only count half for the share.
+func (m *Match) Weigh(id int) (score, share float64, fields []string) {
+	var a accumulator
+	var has float32
+	for i := range m.words {
+		w := &m.words[i]
+		most := float32(0)
+		for _, alt := range w.alts {
+			if e, ok := m.x.words.postingsOf(alt.term).getPosting(uint32(id)); ok {
+				a.addWord(i+1, w.idf, alt.worth/fullImpact*float32(e.impact()), e.fields())
+				if part := w.idf * shareOf[alt.as]; part > most {
+					most = part
+				}
+			}
+		}
+		has += most
+	}
+	if a.score == 0 {
+		return 0, 0, nil
+	}
+	return float64(m.scoreOf(&a)), float64(has / m.wish), m.x.masks[a.fields]
+}
+
+// shareOf is the part of a word's weight that counts for Weigh, by the relation of the found word to it.
+var shareOf = [...]float32{itself: 1, joined: 1, longer: 0.75, nearby: 0.5}
+
 // findTyped reads the document to find which of its words led to the match: the word as typed if the
 // document has it, else the first word of the term alt. fields is the mask of the fields with the term.
 func (m *Match) findTyped(w *wanted, alt alternative, fields uint16, id uint32) Found {

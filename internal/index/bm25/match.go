@@ -17,6 +17,8 @@ type Match struct {
 	s     *scratch
 	words []wanted
 	total float32 // sum of the idf of all words, for scoreOf
+	wish  float32 // the same, with words that no document has
+	query query
 }
 
 // scratch holds the buffers of one search, reused through Index.pool. Its parts are described where they
@@ -63,10 +65,11 @@ func (x *Index) MatchPlan(text string, plan []byte) *Match {
 	q := parseQuery(text)
 	m := &Match{x: x, s: x.pool.takeScratch(len(x.docs))}
 	m.Bits = m.s.bits
-	words, known := x.planWords(q)
+	words, wish, known := x.planWords(q)
 	if known && plan != nil {
 		words = x.followPlan(plan)
 	}
+	m.query, m.wish = q, wish
 	switch {
 	case !known:
 		return m
@@ -84,18 +87,32 @@ func (x *Index) MatchPlan(text string, plan []byte) *Match {
 			}
 		}
 	}
-	for _, c := range q.clauses {
-		if c.phrase && !c.exclude {
-			m.Bits.And(m.clauseDocs(c))
-		}
-	}
-	for _, c := range q.clauses {
-		if c.exclude {
-			m.Bits.AndNot(m.clauseDocs(c))
-		}
-	}
+	m.Narrow(m.Bits)
 	return m
 }
+
+// Narrow removes from set the documents without the quoted phrases of the query, and those with its excluded words.
+func (m *Match) Narrow(set Bits) {
+	for _, c := range m.query.clauses {
+		if c.phrase && !c.exclude {
+			set.And(m.clauseDocs(c))
+		}
+	}
+	for _, c := range m.query.clauses {
+		if c.exclude {
+			set.AndNot(m.clauseDocs(c))
+		}
+	}
+}
+
+// HasPhrase reports whether the query has a quoted phrase.
+func (m *Match) HasPhrase() bool {
+	return slices.ContainsFunc(m.query.clauses, func(c clause) bool { return c.phrase && !c.exclude })
+}
+
+// Wish returns the sum of the weights of the query's words, including words that no document has. It is above the
+// score of every document.
+func (m *Match) Wish() float64 { return float64(m.wish) }
 
 // Close returns the buffers of the match to the index. The match must not be used afterwards.
 func (m *Match) Close() {
@@ -104,9 +121,10 @@ func (m *Match) Close() {
 	m.x.pool.Put(m.s)
 }
 
-// planWords expands all words of a query that are not excluded and drops those without alternatives.
-// known is false if a phrase has a word that no document has: then nothing can match.
-func (x *Index) planWords(q query) (words []wanted, known bool) {
+// planWords expands all words of a query that are not excluded and drops those without alternatives. wish is the
+// sum of the idf of all of them before. known is false if a phrase has a word that no document has: then nothing
+// can match.
+func (x *Index) planWords(q query) (words []wanted, wish float32, known bool) {
 	last := len(q.clauses) - 1
 	for i, c := range q.clauses {
 		switch {
@@ -117,7 +135,7 @@ func (x *Index) planWords(q query) (words []wanted, known bool) {
 				w := x.expandWord(p, false, false)
 				w.phrase = true
 				if len(w.alts) == 0 {
-					return nil, false
+					return nil, 0, false
 				}
 				words = append(words, w)
 			}
@@ -136,9 +154,11 @@ func (x *Index) planWords(q query) (words []wanted, known bool) {
 			words = append(words, x.expandWord(c.parts[0], i == last, true, compounds...))
 		}
 	}
-	words = slices.DeleteFunc(words, func(w wanted) bool { return len(w.alts) == 0 })
-	markFramed(words)
-	return words, true
+	dropFramed(words)
+	for _, w := range words {
+		wish += w.idf
+	}
+	return slices.DeleteFunc(words, func(w wanted) bool { return len(w.alts) == 0 }), wish, true
 }
 
 // isPlain reports whether the clause is a single optional word.
@@ -231,4 +251,9 @@ func (m *Match) areAdjacent(d doc, terms []uint32) bool {
 		rec = rec[i+1:]
 	}
 	return false
+}
+
+// Excludes reports whether the query has excluded words.
+func (m *Match) Excludes() bool {
+	return slices.ContainsFunc(m.query.clauses, func(c clause) bool { return c.exclude })
 }

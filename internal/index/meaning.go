@@ -1,0 +1,376 @@
+package index
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/index/bm25"
+	"agentsite/internal/index/vector"
+)
+
+// Encoder turns a text into a vector of length 1, so that texts of similar meaning have similar directions. It
+// returns nil for a text of which it knows nothing. It is safe for concurrent use.
+type Encoder interface {
+	Encode(text string) []float32
+}
+
+// senses holds the vectors of the agents: one of the profile and one of each skill. All methods may be called on
+// nil, which is an index that finds by words only.
+type senses struct {
+	encoder Encoder
+	store   *vector.Store // guarded by Index.mu
+	wanted  bm25.Bits     // documents whose vectors are still missing; guarded by Index.mu
+	woken   chan struct{} // holds a value if wanted may have documents
+}
+
+// NewWithMeaning returns an empty index that also finds agents by meaning, with vectors of dims dimensions. Put
+// encodes an agent at once; Run encodes those that Load added.
+func NewWithMeaning(e Encoder, dims int) *Index {
+	x := New()
+	x.senses = &senses{encoder: e, store: vector.New(dims), woken: make(chan struct{}, 1)}
+	return x
+}
+
+// blank returns an empty index of the same kind.
+func (x *Index) blank() *Index {
+	if x.senses == nil {
+		return New()
+	}
+	y := New()
+	y.senses = &senses{encoder: x.senses.encoder, store: x.senses.store.Blank(), woken: make(chan struct{}, 1)}
+	return y
+}
+
+// maxSenseBytes bounds the text of one part of an agent that is encoded.
+const maxSenseBytes = 2000
+
+// encodeAgent returns the vectors of an agent: the first is that of the profile, the others are those of the
+// skills, in their order.
+func (s *senses) encodeAgent(a *hub.Agent) []vector.Row {
+	if s == nil {
+		return nil
+	}
+	list := make([]vector.Row, 0, vector.MaxRows)
+	for part := range min(1+len(a.Skills), vector.MaxRows) {
+		list = append(list, vector.NewRow(s.encoder.Encode(senseText(a, part))))
+	}
+	return list
+}
+
+// senseText returns the text whose meaning is compared for a part: 0 is the profile, others are skills.
+func senseText(a *hub.Agent, part int) string {
+	var list []string
+	if part == 0 {
+		list = append(list, a.Title, a.Description)
+	} else {
+		k := &a.Skills[part-1]
+		list = append(list, k.Name, k.Description)
+		list = append(list, k.Tags...)
+		list = append(list, k.Examples...)
+	}
+	text := strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), ". ")
+	if len(text) > maxSenseBytes {
+		text = strings.ToValidUTF8(text[:maxSenseBytes], "")
+	}
+	return text
+}
+
+// senseName returns the field and the name that a result shows for a part.
+func senseName(a *hub.Agent, part int) (field, name string) {
+	if part == 0 || part > len(a.Skills) {
+		return "title", a.Title
+	}
+	if k := &a.Skills[part-1]; k.Name != "" {
+		return "skills", k.Name
+	}
+	return "skills", a.Skills[part-1].ID
+}
+
+func (s *senses) put(doc uint32, rows []vector.Row) {
+	if s != nil {
+		s.store.Put(doc, rows)
+		s.wanted.Drop(int(doc))
+	}
+}
+
+func (s *senses) remove(doc uint32) {
+	if s != nil {
+		s.store.Remove(doc)
+		s.wanted.Drop(int(doc))
+	}
+}
+
+func (s *senses) want(doc uint32) {
+	if s != nil {
+		s.wanted.Add(int(doc))
+	}
+}
+
+func (s *senses) wake() {
+	if s == nil {
+		return
+	}
+	select {
+	case s.woken <- struct{}{}:
+	default: // Run has not seen the last one yet
+	}
+}
+
+// Run encodes the agents that Load adds, until ctx ends. Searches find them by their words meanwhile.
+func (x *Index) Run(ctx context.Context) error {
+	if x.senses == nil {
+		return nil
+	}
+	for {
+		x.EncodeAll(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-x.senses.woken:
+		}
+	}
+}
+
+// encodeBatch is the number of agents that EncodeAll adds under one lock.
+const encodeBatch = 32
+
+// EncodeAll encodes the agents that Load added, and returns when all have vectors or ctx ends.
+func (x *Index) EncodeAll(ctx context.Context) {
+	if x.senses == nil {
+		return
+	}
+	type unread struct {
+		doc   uint32
+		agent hub.Agent
+		rows  []vector.Row
+	}
+	for ctx.Err() == nil {
+		var list []unread
+		x.mu.RLock()
+		for doc := range x.senses.wanted.Each {
+			list = append(list, unread{doc: uint32(doc), agent: x.agentOf(uint32(doc))})
+			if len(list) == encodeBatch {
+				break
+			}
+		}
+		x.mu.RUnlock()
+		if len(list) == 0 {
+			return
+		}
+		for i := range list {
+			list[i].rows = x.senses.encodeAgent(&list[i].agent)
+		}
+		x.mu.Lock()
+		for i := range list {
+			u := &list[i]
+			if !x.senses.wanted.Has(int(u.doc)) {
+				continue // changed or removed meanwhile
+			}
+			// The number may belong to another agent now.
+			if now := x.agentOf(u.doc); sameText(&now, &u.agent) {
+				x.senses.put(u.doc, u.rows)
+			}
+		}
+		x.state.Add(1)
+		x.mu.Unlock()
+	}
+}
+
+// The weights of the fusion of words and meaning, chosen on the development half of bench/recruit and the tuning
+// set of bench/relevance.
+const (
+	// maxNear is the number of agents that are found by meaning.
+	maxNear = 100
+	// leastCosine is the cosine from which an agent is similar to a query.
+	leastCosine = 0.35
+	// belowBest is how much less than the best cosine a similar agent may have.
+	belowBest = 0.25
+	// leastShare is the share of the weight of the query's words from which an agent fits by words alone.
+	leastShare = 0.5
+	// meaningWeight is the score of a cosine of 1, where 1 is above the score of all words in the best field.
+	meaningWeight = 1.0
+)
+
+// blend is how words and meaning are fused for one query. A cursor carries it, so that later pages rank alike.
+type blend struct {
+	unit  float32 // the score of a meaning with weight 1
+	least float32 // the least cosine of an agent that is found by meaning
+}
+
+// isValid reports whether a blend from a cursor is one that a search can use.
+func (b blend) isValid() bool {
+	return b.unit > 0 && b.unit < 1e6 && b.least >= -1 && b.least <= 2
+}
+
+// ranking is the order by score of the agents that match a query. near are the agents that are similar in meaning,
+// sorted by their fused score and then by key; the scores of all others are those of their words.
+type ranking struct {
+	m     *bm25.Match
+	x     *Index
+	near  []bm25.Hit
+	parts map[int]vector.Near // by document, of near
+	among bm25.Bits           // the documents of near
+	less  bm25.Bits
+	blend blend
+}
+
+// Top returns the first limit documents of r.m.Bits after a position, like bm25.Match.Top.
+func (r *ranking) Top(limit int, after *bm25.After) []bm25.Hit {
+	if len(r.near) == 0 {
+		return r.m.Top(limit, after)
+	}
+	all := r.m.Bits
+	r.less = append(r.less[:0], all...)
+	r.less.AndNot(r.among)
+	r.m.Bits = r.less
+	words := r.m.Top(limit, after)
+	r.m.Bits = all
+	list := make([]bm25.Hit, 0, limit)
+	near := r.near
+	for len(list) < limit && len(near)+len(words) > 0 {
+		switch {
+		case len(near) > 0 && (!all.Has(near[0].ID) ||
+			after != nil && r.compare(near[0], after.Score, after.Key) <= 0):
+			near = near[1:]
+		case len(near) == 0 ||
+			len(words) > 0 && r.compare(near[0], words[0].Score, r.x.words.Key(words[0].ID)) > 0:
+			list, words = append(list, words[0]), words[1:]
+		default:
+			list, near = append(list, near[0]), near[1:]
+		}
+	}
+	return list
+}
+
+// compare orders a hit and a position as on a page: by descending score, then by key.
+func (r *ranking) compare(h bm25.Hit, score float64, key string) int {
+	switch {
+	case h.Score > score:
+		return -1
+	case h.Score < score:
+		return 1
+	}
+	return strings.Compare(r.x.words.Key(h.ID), key)
+}
+
+// soughtVector returns the vector of a query's text; nil if the query is not searched by meaning.
+func (x *Index) soughtVector(q *hub.Query) *vector.Query {
+	if x.senses == nil || q.Mode == hub.ModeWords || strings.TrimSpace(q.Text) == "" {
+		return nil
+	}
+	text := bm25.Plain(q.Text)
+	if text == "" {
+		return nil
+	}
+	v := x.senses.encoder.Encode(text)
+	if v == nil {
+		return nil
+	}
+	return vector.NewQuery(v)
+}
+
+// rankMatches adds to m.Bits the agents that are similar in meaning to the query and returns the order of all. In
+// the mode auto it removes all if none fits: neither by meaning nor by its share of the query's words. v is nil
+// if the query has no meaning; at is the position of the page. The caller must hold mu.
+func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, v *vector.Query, at *place, s *scratch) *ranking {
+	r := &ranking{m: m, x: x}
+	if m.Any || q.Mode == hub.ModeWords || x.senses == nil {
+		return r
+	}
+	if at != nil {
+		r.blend = at.blend
+	} else {
+		r.blend = blend{unit: float32(max(m.Wish(), 1)), least: leastCosine}
+	}
+	if q.Mode == hub.ModeMeaning {
+		clear(m.Bits)
+	}
+	if v != nil && !m.HasPhrase() && r.blend.unit > 0 {
+		x.addNear(q, r, v, at == nil, s)
+	}
+	if at == nil && q.Mode != hub.ModeMeaning && len(r.near) == 0 && !x.fitsByWords(m) {
+		clear(m.Bits)
+	}
+	return r
+}
+
+// addNear sets r.near.
+func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s *scratch) {
+	near := x.senses.store.Nearest(v, maxNear, x.allowed(q, r.m, s), &s.nearest)
+	if len(near) == 0 {
+		return
+	}
+	if first {
+		r.blend.least = max(r.blend.least, near[0].Cosine-belowBest)
+	}
+	r.parts = make(map[int]vector.Near)
+	for _, n := range near {
+		if n.Cosine < r.blend.least {
+			break
+		}
+		id := int(n.Doc)
+		var h bm25.Hit
+		if q.Mode != hub.ModeMeaning {
+			h.Score, _, h.Matched = r.m.Weigh(id)
+		}
+		h.ID = id
+		h.Score = float64(float32(h.Score) + r.blend.unit*meaningWeight*n.Cosine)
+		h.Matched = append(slices.Clip(h.Matched), hub.ByMeaning)
+		r.near, r.parts[id] = append(r.near, h), n
+		r.among.Add(id)
+		r.m.Bits.Add(id)
+	}
+	slices.SortFunc(r.near, func(a, b bm25.Hit) int { return r.compare(a, b.Score, x.words.Key(b.ID)) })
+}
+
+// allowed returns the documents that pass the filters of a query and its excluded words, for a search by meaning;
+// nil if it has neither.
+func (x *Index) allowed(q *hub.Query, m *bm25.Match, s *scratch) bm25.Bits {
+	asked := filtersOf(q)
+	narrowed := m.Excludes() || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero()
+	for _, values := range asked {
+		narrowed = narrowed || len(values) > 0
+	}
+	if !narrowed {
+		return nil
+	}
+	s.allowed = append(s.allowed[:0], x.words.All()...)
+	for f, values := range asked {
+		if len(values) > 0 {
+			s.filters[f] = append(s.filters[f][:0], make(bm25.Bits, len(s.allowed))...)
+			x.facets[f].unionDocs(f, values, &s.filters[f])
+			s.allowed.And(s.filters[f])
+		}
+	}
+	m.Narrow(s.allowed)
+	x.dropOlder(s.allowed, q)
+	return s.allowed
+}
+
+// fitHits is the number of the best hits by words of which one must fit.
+const fitHits = 5
+
+// fitsByWords reports whether one of the best hits has enough of the query's words.
+func (x *Index) fitsByWords(m *bm25.Match) bool {
+	if m.HasPhrase() {
+		return true
+	}
+	for _, h := range m.Top(fitHits, nil) {
+		if _, share, _ := m.Weigh(h.ID); share >= leastShare {
+			return true
+		}
+	}
+	return false
+}
+
+// explain adds to a result why it is similar in meaning, if it is.
+func (r *ranking) explain(res *hub.Result, id int) {
+	n, ok := r.parts[id]
+	if !ok {
+		return
+	}
+	field, name := senseName(&res.Agent, n.Part)
+	res.Why = append(res.Why, hub.Match{Found: name, How: hub.ByMeaning, Field: field})
+}

@@ -1,0 +1,226 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentsite/internal/hub"
+)
+
+// concepts is an encoder of a few words: those of one line mean the same.
+type concepts map[string]int
+
+const conceptDims = 64
+
+func newConcepts(lines ...string) concepts {
+	c := make(concepts)
+	for i, line := range lines {
+		for w := range strings.FieldsSeq(line) {
+			c[w] = i
+		}
+	}
+	return c
+}
+
+// Encode implements Encoder: the mean of the axes of the known words.
+func (c concepts) Encode(text string) []float32 {
+	v := make([]float32, conceptDims)
+	sum := 0.0
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' }) {
+		if axis, ok := c[w]; ok {
+			v[axis]++
+		}
+	}
+	for _, f := range v {
+		sum += float64(f * f)
+	}
+	if sum == 0 {
+		return nil
+	}
+	for i := range v {
+		v[i] /= float32(math.Sqrt(sum))
+	}
+	return v
+}
+
+// care is a small world: two vets, a plumber, an accountant.
+var care = newConcepts("puppy dog canine", "fever illness disease", "water drip leak plumbing", "tax money", "poem verse")
+
+func careIndex(more ...hub.Agent) *Index {
+	x := NewWithMeaning(care, conceptDims)
+	for _, a := range append([]hub.Agent{
+		agent("vetta", describe("Cares for animals."), skill("Canine illness"), skill("Poem writing")),
+		agent("pipes", describe("Plumbing, and every leak.")),
+		agent("ledger", describe("Tax advice."), skill("Money matters")),
+	}, more...) {
+		x.Put(a)
+	}
+	return x
+}
+
+func TestSearch_FindsByMeaning(t *testing.T) {
+	x := careIndex()
+	page := mustSearch(t, x, hub.Query{Text: "my puppy has a fever"})
+	if names(page) != "vetta" || page.Total != 1 {
+		t.Fatalf("found %s, %d", names(page), page.Total)
+	}
+	r := page.Results[0]
+	want := hub.Match{Found: "Canine illness", How: hub.ByMeaning, Field: "skills"}
+	if !slices.Contains(r.Why, want) || !slices.Contains(r.Matched, hub.ByMeaning) || r.Score <= 0 {
+		t.Errorf("why: %+v, matched %q, score %v", r.Why, r.Matched, r.Score)
+	}
+	if got := names(mustSearch(t, x, hub.Query{Text: "my puppy has a fever", Mode: hub.ModeWords})); got != "" {
+		t.Errorf("by words it finds %s", got)
+	}
+	if got := names(mustSearch(t, New(), hub.Query{Text: "my puppy has a fever"})); got != "" {
+		t.Errorf("an empty index finds %s", got)
+	}
+}
+
+func TestSearch_ChangesAreFoundByMeaningAtOnce(t *testing.T) {
+	x := careIndex()
+	q := hub.Query{Text: "verse"}
+	if got := names(mustSearch(t, x, q)); got != "vetta" {
+		t.Fatalf("found %s", got)
+	}
+	x.Put(agent("vetta", describe("Cares for animals."), skill("Canine illness")))
+	if got := names(mustSearch(t, x, q)); got != "" {
+		t.Errorf("a skill that was deleted finds %s", got)
+	}
+	x.Put(agent("bard", describe("A poem for each day.")))
+	if got := names(mustSearch(t, x, q)); got != "bard" {
+		t.Errorf("a new agent is not found, but %q", got)
+	}
+	x.Remove("id-bard")
+	if got := names(mustSearch(t, x, q)); got != "" {
+		t.Errorf("a removed agent finds %s", got)
+	}
+}
+
+func TestSearch_MeaningKeepsFiltersPhrasesAndExclusions(t *testing.T) {
+	x := careIndex(agent("rex", describe("Canine disease."), kind(hub.OpenAI)))
+	for _, c := range []struct {
+		q    hub.Query
+		want string
+	}{
+		{hub.Query{Text: "puppy fever"}, "rex vetta"},
+		{hub.Query{Text: "puppy fever", Kinds: []string{"openai"}}, "rex"},
+		{hub.Query{Text: "puppy fever", Kinds: []string{"builtin"}}, ""},
+		{hub.Query{Text: "puppy fever -disease"}, "vetta"},
+		{hub.Query{Text: `"puppy fever"`}, ""},
+		{hub.Query{Text: `"canine illness"`}, "vetta"},
+		{hub.Query{Text: "puppy fever canine", Mode: hub.ModeMeaning, Sort: hub.SortName}, "rex vetta"},
+		{hub.Query{Text: "leak", Mode: hub.ModeMeaning}, "pipes"},
+		{hub.Query{Text: "the of and"}, ""},
+	} {
+		page := mustSearch(t, x, c.q)
+		got := strings.Fields(names(page))
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want || page.Total != len(got) {
+			t.Errorf("%+v finds %q of %d, want %q", c.q, got, page.Total, c.want)
+		}
+		if n := page.Facets["kind"]; len(c.q.Kinds) == 0 && page.Total > 0 {
+			sum := 0
+			for _, f := range n {
+				sum += f.Count
+			}
+			if sum != page.Total {
+				t.Errorf("%+v: the facet counts %d of %d", c.q, sum, page.Total)
+			}
+		}
+	}
+}
+
+func TestSearch_ExactNameIsFirst(t *testing.T) {
+	x := careIndex(agent("puppy"), agent("dogs", describe("Dog, puppy, canine, dog.")))
+	if got := names(mustSearch(t, x, hub.Query{Text: "puppy"})); !strings.HasPrefix(got, "puppy ") {
+		t.Errorf("found %s", got)
+	}
+}
+
+func TestSearch_FillerWordsFindNothing(t *testing.T) {
+	x := careIndex(agent("chatty", describe("Has a word with my friend.")))
+	for _, mode := range []string{hub.ModeAuto, hub.ModeWords} {
+		if got := names(mustSearch(t, x, hub.Query{Text: "my zebra has a mouse", Mode: mode})); got != "" {
+			t.Errorf("%s: found %s", mode, got)
+		}
+	}
+}
+
+// TestSearch_PagesOfMeaningsAreWhole reads all pages of a ranking in which words and meanings alternate, among
+// agents of several portals: each agent comes once, in the order of the scores of one large page.
+func TestSearch_PagesOfMeaningsAreWhole(t *testing.T) {
+	x := careIndex()
+	for i := range 120 {
+		text := []string{"Canine disease.", "Puppy matters", "Fever.", "Dog dog fever", "Puppy of illness", "Nothing at all"}[i%6]
+		a := agent(fmt.Sprintf("n%03d", i), describe(text))
+		if i%3 > 0 {
+			portal(fmt.Sprintf("p%d.example", i%3))(&a)
+		}
+		x.Put(a)
+	}
+	for _, portals := range [][]string{nil, {"local", "p1.example", "p2.example"}} {
+		q := hub.Query{Text: "puppy fever", Portals: portals, Limit: 100}
+		seen := make(map[string]bool)
+		total := 0
+		for q.Limit = 7; ; {
+			page := mustSearch(t, x, q)
+			total = page.Total
+			for i, r := range page.Results {
+				if seen[r.Agent.ID] {
+					t.Fatalf("%s comes twice", r.Agent.ID)
+				}
+				if seen[r.Agent.ID] = true; i > 0 && r.Score > page.Results[i-1].Score {
+					t.Errorf("%s has a greater score than the one before", r.Agent.ID)
+				}
+			}
+			if q.Cursor = page.NextCursor; q.Cursor == "" {
+				break
+			}
+		}
+		if len(seen) != total || total < 100 {
+			t.Errorf("the pages have %d agents of %d", len(seen), total)
+		}
+	}
+}
+
+func TestRun_EncodesWhatLoadAdded(t *testing.T) {
+	x := NewWithMeaning(care, conceptDims)
+	list := []hub.Agent{agent("vetta", skill("Canine illness")), agent("ledger", skill("Money matters"))}
+	x.Load(func() (hub.Agent, bool) {
+		if len(list) == 0 {
+			return hub.Agent{}, false
+		}
+		a := list[0]
+		list = list[1:]
+		return a, true
+	})
+	q := hub.Query{Text: "puppy fever"}
+	if got := names(mustSearch(t, x, q)); got != "" {
+		t.Fatalf("found %s before it was encoded", got)
+	}
+	x.Put(agent("ledger", skill("Dog fever"))) // changed before Run reaches it
+	x.EncodeAll(context.Background())
+	if got := names(mustSearch(t, x, q)); got != "ledger vetta" {
+		t.Errorf("found %q", got)
+	}
+	if x.senses.store.Rows() != 2 {
+		t.Errorf("%d vectors, want 2", x.senses.store.Rows())
+	}
+}
+
+func TestBeside_ScoresMeaningsAlike(t *testing.T) {
+	x := careIndex()
+	page, err := x.Beside([]hub.Agent{agent("far", portal("q.example"), skill("Canine illness"))}, hub.Query{Text: "puppy fever"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := mustSearch(t, x, hub.Query{Text: "puppy fever"})
+	if names(page) != "far@q.example" || math.Abs(page.Results[0].Score-here.Results[0].Score) > 0.5 {
+		t.Errorf("found %s with %+v, here %+v", names(page), page.Results, here.Results)
+	}
+}

@@ -1,0 +1,373 @@
+// Package vector keeps vectors of documents in memory and finds the documents whose vectors point in nearly the
+// direction of a query's. A document has up to MaxRows vectors; the nearest one counts, so that no document gains
+// by having many. It knows neither texts nor models.
+//
+// A vector is rotated, so that all of its dimensions matter alike, and kept twice: as one bit a dimension, which
+// a search compares with all others, and as one byte a dimension, from which the cosines of the best few hundred
+// are computed. The rotation is the same in every process.
+//
+// A Store does not lock: any number of goroutines may read it while none writes. Rows are made by NewRow, which
+// needs no lock.
+package vector
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// MaxRows is the number of vectors of one document. Further ones are ignored.
+const MaxRows = 16
+
+// rotationSeed makes the signs of the rotation.
+const rotationSeed = 0x9E3779B97F4A7C15
+
+// Row is a vector in the form in which a Store keeps it. The zero Row is a text without a meaning: it is never
+// found.
+type Row struct {
+	code  []uint64
+	bytes []int8
+	scale float32 // the value of 1 in bytes
+}
+
+// Known reports whether the row has a direction.
+func (r Row) Known() bool { return r.scale > 0 }
+
+// Rotate returns a vector of the same length in other axes. The number of its dimensions is the next power of
+// two, at least 64.
+func Rotate(v []float32) []float32 {
+	n := rotatedDims(len(v))
+	out := make([]float32, n)
+	copy(out, v)
+	signs := uint64(rotationSeed)
+	for range 2 { // signs, then a Hadamard transform; a second time, so that no axis is kept
+		for i := range out {
+			signs ^= signs << 13
+			signs ^= signs >> 7
+			signs ^= signs << 17
+			if signs&1 == 0 {
+				out[i] = -out[i]
+			}
+		}
+		for h := 1; h < n; h *= 2 {
+			for i := 0; i < n; i += 2 * h {
+				low, high := out[i:i+h], out[i+h:i+2*h]
+				for k, a := range low {
+					b := high[k]
+					low[k], high[k] = a+b, a-b
+				}
+			}
+		}
+		shrink := float32(1 / math.Sqrt(float64(n)))
+		for i := range out {
+			out[i] *= shrink
+		}
+	}
+	return out
+}
+
+// NewRow returns the row of a vector of length 1; of nil it is the zero Row.
+func NewRow(v []float32) Row {
+	most := float32(0)
+	if v != nil {
+		v = Rotate(v)
+	}
+	for _, f := range v {
+		most = max(most, f, -f)
+	}
+	if !(most > 0) || math.IsInf(float64(most), 0) {
+		return Row{}
+	}
+	r := Row{code: codeOf(v), bytes: make([]int8, len(v)), scale: most / math.MaxInt8}
+	for i, f := range v {
+		r.bytes[i] = int8(math.Round(float64(f / r.scale)))
+	}
+	return r
+}
+
+// codeOf returns the signs of a rotated vector.
+func codeOf(v []float32) []uint64 {
+	code := make([]uint64, len(v)/64)
+	for i, f := range v {
+		if f > 0 {
+			code[i/64] |= 1 << (i % 64)
+		}
+	}
+	return code
+}
+
+// chunkRows is the number of rows that are allocated together.
+const chunkRows = 512
+
+// none is the row after the last one of a document, and the document of a free row.
+const none = math.MaxUint32
+
+// chunk holds rows: of row i, words of the code and dims of the bytes at i times their number.
+type chunk struct {
+	codes  []uint64
+	bytes  []int8
+	scales []float32
+	docs   []uint32 // document of each row
+	next   []uint32 // next row of the same document, or none
+	parts  []uint8  // number of the row in its document
+}
+
+// Store keeps the rows of documents by their numbers. Create it with New.
+type Store struct {
+	dims   int // after rotation
+	chunks []*chunk
+	first  []uint32 // by document: its first row, or none
+	free   []uint32
+	rows   int // rows in use
+}
+
+// New returns an empty store for vectors with a number of dimensions.
+func New(dims int) *Store { return &Store{dims: rotatedDims(dims)} }
+
+// rotatedDims returns the number of dimensions of a rotated vector.
+func rotatedDims(dims int) int {
+	n := 64
+	for n < dims {
+		n *= 2
+	}
+	return n
+}
+
+// Rows returns the number of vectors.
+func (s *Store) Rows() int { return s.rows }
+
+// Has reports whether a document has vectors.
+func (s *Store) Has(doc uint32) bool { return int(doc) < len(s.first) && s.first[doc] != none }
+
+// Put replaces the vectors of a document. Rows of another number of dimensions, and zero rows, are left out, but
+// count as parts. Memory grows with the greatest document number.
+func (s *Store) Put(doc uint32, list []Row) {
+	s.Remove(doc)
+	for int(doc) >= len(s.first) {
+		s.first = append(s.first, none)
+	}
+	for part := min(len(list), MaxRows) - 1; part >= 0; part-- {
+		r := &list[part]
+		if !r.Known() || len(r.bytes) != s.dims {
+			continue
+		}
+		row := s.newRow()
+		c, i := s.chunks[row/chunkRows], int(row%chunkRows)
+		copy(c.codes[i*s.words():], r.code)
+		copy(c.bytes[i*s.dims:], r.bytes)
+		c.scales[i], c.docs[i], c.parts[i], c.next[i] = r.scale, doc, uint8(part), s.first[doc]
+		s.first[doc] = row
+		s.rows++
+	}
+}
+
+// Remove deletes the vectors of a document; a document without vectors does nothing.
+func (s *Store) Remove(doc uint32) {
+	if !s.Has(doc) {
+		return
+	}
+	for row := s.first[doc]; row != none; {
+		c, i := s.chunks[row/chunkRows], row%chunkRows
+		c.docs[i] = none
+		s.free = append(s.free, row)
+		s.rows--
+		row = c.next[i]
+	}
+	s.first[doc] = none
+}
+
+func (s *Store) words() int { return s.dims / 64 }
+
+// newRow returns the number of a free row.
+func (s *Store) newRow() uint32 {
+	if len(s.free) == 0 {
+		first := uint32(len(s.chunks) * chunkRows)
+		c := &chunk{
+			codes: make([]uint64, chunkRows*s.words()), bytes: make([]int8, chunkRows*s.dims),
+			scales: make([]float32, chunkRows), docs: make([]uint32, chunkRows),
+			next: make([]uint32, chunkRows), parts: make([]uint8, chunkRows),
+		}
+		for i := range c.docs {
+			c.docs[i] = none
+		}
+		s.chunks = append(s.chunks, c)
+		for i := uint32(chunkRows); i > 0; i-- {
+			s.free = append(s.free, first+i-1)
+		}
+	}
+	row := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	return row
+}
+
+// Near is a document near a query: the part of the nearest of its vectors, and the cosine.
+type Near struct {
+	Doc    uint32
+	Part   int
+	Cosine float32
+}
+
+// Query is a vector that is searched for. Create it with NewQuery.
+type Query struct {
+	exact []float32
+	code  []uint64
+}
+
+// NewQuery returns the query of a vector of length 1.
+func NewQuery(v []float32) *Query {
+	q := &Query{exact: Rotate(v)}
+	q.code = codeOf(q.exact)
+	return q
+}
+
+// Scratch holds the buffers of a search, to be reused.
+type Scratch struct {
+	distances []uint16
+	near      []Near
+}
+
+// rankedFor: of the rows with the nearest codes this many are ranked by their cosines, for each wanted document,
+// because several rows may be of one document and codes are coarse.
+const rankedFor = 4
+
+// Nearest returns up to n documents with the greatest cosines, the greatest first. allowed is a set of documents
+// as in bm25.Bits; nil allows all. The result is valid until s is used again.
+func (s *Store) Nearest(q *Query, n int, allowed []uint64, b *Scratch) []Near {
+	b.near = b.near[:0]
+	if s.rows == 0 || len(q.exact) != s.dims || n <= 0 {
+		return b.near
+	}
+	want := n * rankedFor
+	if most := countUpTo(allowed, want+1); allowed != nil && most <= want {
+		s.rankAll(q, allowed, b)
+	} else {
+		s.rankNearest(q, want, allowed, b)
+	}
+	near := bestOfDocs(b.near)
+	return near[:min(n, len(near))]
+}
+
+// countUpTo returns the size of a set, or at least most if it is larger.
+func countUpTo(set []uint64, most int) (n int) {
+	for _, w := range set {
+		if n += bits.OnesCount64(w); n >= most {
+			break
+		}
+	}
+	return n
+}
+
+// rankAll computes the cosine of every allowed document.
+func (s *Store) rankAll(q *Query, allowed []uint64, b *Scratch) {
+	for i, w := range allowed {
+		for ; w != 0; w &= w - 1 {
+			if near, ok := s.Best(q, uint32(i<<6+bits.TrailingZeros64(w))); ok {
+				b.near = append(b.near, near)
+			}
+		}
+	}
+}
+
+// rankNearest computes the cosines of the want rows whose codes differ least from that of the query.
+func (s *Store) rankNearest(q *Query, want int, allowed []uint64, b *Scratch) {
+	total := len(s.chunks) * chunkRows
+	if cap(b.distances) < total {
+		b.distances = make([]uint16, total+total/8)
+	}
+	distances, counts := b.distances[:total], make([]int, s.dims+1)
+	for k, c := range s.chunks {
+		out := distances[k*chunkRows : (k+1)*chunkRows]
+		s.compareCodes(c, q, out)
+		for i, doc := range c.docs {
+			if doc == none || allowed != nil && !hasBit(allowed, doc) {
+				out[i] = math.MaxUint16
+				continue
+			}
+			counts[out[i]]++
+		}
+	}
+	// limit is the greatest distance that is ranked.
+	limit, sum := 0, 0
+	for ; limit < s.dims && sum+counts[limit] < want; limit++ {
+		sum += counts[limit]
+	}
+	for row, d := range distances {
+		if int(d) <= limit && len(b.near) < want+want/4 {
+			c, i := s.chunks[row/chunkRows], row%chunkRows
+			b.near = append(b.near, Near{c.docs[i], int(c.parts[i]), s.cosine(q, c, i)})
+		}
+	}
+}
+
+func hasBit(set []uint64, doc uint32) bool {
+	return int(doc>>6) < len(set) && set[doc>>6]&(1<<(doc&63)) != 0
+}
+
+// compareCodes stores in out the number of differing bits of each row of a chunk.
+func (s *Store) compareCodes(c *chunk, q *Query, out []uint16) {
+	if s.words() == 4 {
+		q0, q1, q2, q3 := q.code[0], q.code[1], q.code[2], q.code[3]
+		for i := range out {
+			w := c.codes[4*i : 4*i+4 : 4*i+4]
+			out[i] = uint16(bits.OnesCount64(w[0]^q0) + bits.OnesCount64(w[1]^q1) +
+				bits.OnesCount64(w[2]^q2) + bits.OnesCount64(w[3]^q3))
+		}
+		return
+	}
+	for i := range out {
+		d := 0
+		for k, w := range c.codes[i*s.words() : (i+1)*s.words()] {
+			d += bits.OnesCount64(w ^ q.code[k])
+		}
+		out[i] = uint16(d)
+	}
+}
+
+// Best returns the nearest vector of one document; false if it has none.
+func (s *Store) Best(q *Query, doc uint32) (Near, bool) {
+	if !s.Has(doc) || len(q.exact) != s.dims {
+		return Near{}, false
+	}
+	best := Near{Doc: doc, Cosine: -2}
+	for row := s.first[doc]; row != none; {
+		c, i := s.chunks[row/chunkRows], int(row%chunkRows)
+		if f := s.cosine(q, c, i); f > best.Cosine {
+			best.Part, best.Cosine = int(c.parts[i]), f
+		}
+		row = c.next[i]
+	}
+	return best, true
+}
+
+func (s *Store) cosine(q *Query, c *chunk, i int) float32 {
+	var a, b float32
+	row := c.bytes[i*s.dims : (i+1)*s.dims]
+	exact := q.exact[:len(row)]
+	for k := 0; k+1 < len(row); k += 2 {
+		a += exact[k] * float32(row[k])
+		b += exact[k+1] * float32(row[k+1])
+	}
+	return (a + b) * c.scales[i]
+}
+
+// bestOfDocs keeps the nearest row of each document, the nearest document first.
+func bestOfDocs(list []Near) []Near {
+	slices.SortFunc(list, func(a, b Near) int {
+		if a.Doc != b.Doc {
+			return cmp.Compare(a.Doc, b.Doc)
+		}
+		return cmp.Compare(b.Cosine, a.Cosine)
+	})
+	list = slices.CompactFunc(list, func(a, b Near) bool { return a.Doc == b.Doc })
+	slices.SortFunc(list, func(a, b Near) int {
+		if a.Cosine != b.Cosine {
+			return cmp.Compare(b.Cosine, a.Cosine)
+		}
+		return cmp.Compare(a.Doc, b.Doc)
+	})
+	return list
+}
+
+// Blank returns an empty store for the same vectors.
+func (s *Store) Blank() *Store { return &Store{dims: s.dims} }
