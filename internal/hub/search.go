@@ -57,6 +57,8 @@ type Result struct {
 	Score float64
 	// Matched names the fields that contain words of the query, and ByMeaning.
 	Matched []string
+	// Meaning is how similar the agent is to the text in meaning, as a cosine; 0 if it was not found by meaning.
+	Meaning float64
 	// Why lists the matches of the query's words, best first, at most 8; empty without text.
 	Why []Match
 }

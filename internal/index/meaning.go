@@ -14,6 +14,8 @@ import (
 // returns nil for a text of which it knows nothing. It is safe for concurrent use.
 type Encoder interface {
 	Encode(text string) []float32
+	// Knows reports whether it has every word of a text as a whole, so that none is misspelt.
+	Knows(text string) bool
 }
 
 // senses holds the vectors of the agents: one of the profile and one of each skill. All methods may be called on
@@ -59,11 +61,15 @@ func (s *senses) encodeAgent(a *hub.Agent) []vector.Row {
 	return list
 }
 
-// senseText returns the text whose meaning is compared for a part: 0 is the profile, others are skills.
+// senseText returns the text whose meaning is compared for a part: 0 is the profile with all of its skills, others are
+// single skills. The title is part of each, because a skill alone often does not name its subject.
 func senseText(a *hub.Agent, part int) string {
-	var list []string
+	list := []string{a.Title}
 	if part == 0 {
-		list = append(list, a.Title, a.Description)
+		list = append(list, a.Description)
+		for i := range a.Skills {
+			list = append(list, a.Skills[i].Name, a.Skills[i].Description)
+		}
 	} else {
 		k := &a.Skills[part-1]
 		list = append(list, k.Name, k.Description)
@@ -178,15 +184,21 @@ func (x *Index) EncodeAll(ctx context.Context) {
 	}
 }
 
-// The weights of the fusion of words and meaning, chosen on the development half of bench/recruit and the tuning
-// set of bench/relevance.
+// The weights of the fusion of words and meaning, and the bounds from which an agent fits, chosen on the development
+// half of bench/recruit and the tuning set of bench/relevance.
 const (
 	// maxNear is the number of agents that are found by meaning.
 	maxNear = 100
-	// leastCosine is the cosine from which an agent is similar to a query.
-	leastCosine = 0.35
+	// leastCosine is the cosine from which an agent is found in the mode auto if any agent fits, leastMeaning the one
+	// in the mode meaning.
+	leastCosine  = 0.35
+	leastMeaning = 0.25
 	// belowBest is how much less than the best cosine a similar agent may have.
 	belowBest = 0.25
+	// leastFit is the cosine from which an agent fits a query. One that has some of the query's words fits with less:
+	// with shareWorth less if it has all of them.
+	leastFit   = 0.43
+	shareWorth = 0.3
 	// leastShare is the share of the weight of the query's words from which an agent fits by words alone.
 	leastShare = 0.5
 	// meaningWeight is the score of a cosine of 1, where 1 is above the score of all words in the best field.
@@ -255,52 +267,51 @@ func (r *ranking) compare(h bm25.Hit, score float64, key string) int {
 	return strings.Compare(r.x.words.Key(h.ID), key)
 }
 
-// soughtVector returns the vector of a query's text; nil if the query is not searched by meaning.
-func (x *Index) soughtVector(q *hub.Query) *vector.Query {
-	if x.senses == nil || q.Mode == hub.ModeWords || strings.TrimSpace(q.Text) == "" {
-		return nil
+// soughtVector returns the vector of a query's text; nil if the query is not searched by meaning. content is false
+// if the query has only words of grammar.
+func (x *Index) soughtVector(q *hub.Query, m *bm25.Match) (v *vector.Query, content bool) {
+	text := m.Meant(q.Text, x.senses.encoder.Knows)
+	if text == "" || m.HasPhrase() {
+		return nil, text != ""
 	}
-	text := bm25.Plain(q.Text)
-	if text == "" {
-		return nil
+	if f := x.senses.encoder.Encode(text); f != nil {
+		v = vector.NewQuery(f)
 	}
-	v := x.senses.encoder.Encode(text)
-	if v == nil {
-		return nil
-	}
-	return vector.NewQuery(v)
+	return v, true
 }
 
 // rankMatches adds to m.Bits the agents that are similar in meaning to the query and returns the order of all. In
-// the mode auto it removes all if none fits: neither by meaning nor by its share of the query's words. v is nil
-// if the query has no meaning; at is the position of the page. The caller must hold mu.
-func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, v *vector.Query, at *place, s *scratch) *ranking {
+// the mode auto it removes all if none fits: neither by meaning nor by its share of the query's words. at is the
+// position of the page. The caller must hold mu.
+func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, s *scratch) *ranking {
 	r := &ranking{m: m, x: x}
 	if m.Any || q.Mode == hub.ModeWords || x.senses == nil {
 		return r
 	}
 	if at != nil {
 		r.blend = at.blend
-	} else {
-		r.blend = blend{unit: float32(max(m.Wish(), 1)), least: leastCosine}
+	} else if r.blend = (blend{unit: float32(max(m.Wish(), 1)), least: leastCosine}); q.Mode == hub.ModeMeaning {
+		r.blend.least = leastMeaning
 	}
+	v, content := x.soughtVector(q, m)
+	fits := at != nil || m.HasPhrase() || content && x.fitsByWords(m)
 	if q.Mode == hub.ModeMeaning {
 		clear(m.Bits)
 	}
-	if v != nil && !m.HasPhrase() && r.blend.unit > 0 {
-		x.addNear(q, r, v, at == nil, s)
+	if v != nil && r.blend.unit > 0 {
+		fits = x.addNear(q, r, v, at == nil, s) || fits
 	}
-	if at == nil && q.Mode != hub.ModeMeaning && len(r.near) == 0 && !x.fitsByWords(m) {
+	if !fits && q.Mode != hub.ModeMeaning {
 		clear(m.Bits)
 	}
 	return r
 }
 
-// addNear sets r.near.
-func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s *scratch) {
+// addNear sets r.near and reports whether one of them fits.
+func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s *scratch) (fits bool) {
 	near := x.senses.store.Nearest(v, maxNear, x.allowed(q, r.m, s), &s.nearest)
 	if len(near) == 0 {
-		return
+		return false
 	}
 	if first {
 		r.blend.least = max(r.blend.least, near[0].Cosine-belowBest)
@@ -312,9 +323,9 @@ func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s
 		}
 		id := int(n.Doc)
 		var h bm25.Hit
-		if q.Mode != hub.ModeMeaning {
-			h.Score, _, h.Matched = r.m.Weigh(id)
-		}
+		share := 0.0
+		h.Score, share, h.Matched = r.m.Weigh(id)
+		fits = fits || float64(n.Cosine)+shareWorth*share >= leastFit
 		h.ID = id
 		h.Score = float64(float32(h.Score) + r.blend.unit*meaningWeight*n.Cosine)
 		h.Matched = append(slices.Clip(h.Matched), hub.ByMeaning)
@@ -323,6 +334,7 @@ func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s
 		r.m.Bits.Add(id)
 	}
 	slices.SortFunc(r.near, func(a, b bm25.Hit) int { return r.compare(a, b.Score, x.words.Key(b.ID)) })
+	return fits
 }
 
 // allowed returns the documents that pass the filters of a query and its excluded words, for a search by meaning;
@@ -354,9 +366,6 @@ const fitHits = 5
 
 // fitsByWords reports whether one of the best hits has enough of the query's words.
 func (x *Index) fitsByWords(m *bm25.Match) bool {
-	if m.HasPhrase() {
-		return true
-	}
 	for _, h := range m.Top(fitHits, nil) {
 		if _, share, _ := m.Weigh(h.ID); share >= leastShare {
 			return true
@@ -371,6 +380,7 @@ func (r *ranking) explain(res *hub.Result, id int) {
 	if !ok {
 		return
 	}
+	res.Meaning = float64(n.Cosine)
 	field, name := senseName(&res.Agent, n.Part)
 	res.Why = append(res.Why, hub.Match{Found: name, How: hub.ByMeaning, Field: field})
 }

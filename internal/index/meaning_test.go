@@ -47,6 +47,16 @@ func (c concepts) Encode(text string) []float32 {
 	return v
 }
 
+// Knows implements Encoder.
+func (c concepts) Knows(text string) bool {
+	for w := range strings.FieldsSeq(text) {
+		if _, ok := c[w]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // care is a small world: two vets, a plumber, an accountant.
 var care = newConcepts("puppy dog canine", "fever illness disease", "water drip leak plumbing", "tax money", "poem verse")
 
@@ -116,6 +126,7 @@ func TestSearch_MeaningKeepsFiltersPhrasesAndExclusions(t *testing.T) {
 		{hub.Query{Text: "puppy fever canine", Mode: hub.ModeMeaning, Sort: hub.SortName}, "rex vetta"},
 		{hub.Query{Text: "leak", Mode: hub.ModeMeaning}, "pipes"},
 		{hub.Query{Text: "the of and"}, ""},
+		{hub.Query{Text: "pipes"}, "pipes"}, // a word without a meaning
 	} {
 		page := mustSearch(t, x, c.q)
 		got := strings.Fields(names(page))
@@ -208,8 +219,8 @@ func TestRun_EncodesWhatLoadAdded(t *testing.T) {
 	if got := names(mustSearch(t, x, q)); got != "ledger vetta" {
 		t.Errorf("found %q", got)
 	}
-	if x.senses.store.Rows() != 2 {
-		t.Errorf("%d vectors, want 2", x.senses.store.Rows())
+	if x.senses.store.Rows() != 4 {
+		t.Errorf("%d vectors, want 4", x.senses.store.Rows())
 	}
 }
 

@@ -53,7 +53,6 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		s = new(scratch)
 	}
 	defer x.scratch.Put(s)
-	sought := x.soughtVector(&q)
 
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -63,7 +62,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	}
 	m := x.words.MatchPlan(q.Text, plan)
 	defer m.Close()
-	r := x.rankMatches(&q, m, sought, at, s)
+	r := x.rankMatches(&q, m, at, s)
 	page := hub.Page{Facets: make(map[string][]hub.FacetCount, facetCount)}
 	found := len(q.Text) > 0 && slices.ContainsFunc(m.Bits, func(w uint64) bool { return w != 0 })
 	page.Total = x.applyFilters(m.Bits, &q, plan, s, page.Facets)

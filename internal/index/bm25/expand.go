@@ -50,6 +50,7 @@ type wanted struct {
 	phrase bool          // true if the word is part of a quoted phrase
 	alts   []alternative // highest worth first
 	idf    float32       // weight in the coordination factor, see Match.scoreOf
+	guess  string        // if no document has the word: the best completion or near spelling; "" if there is none
 }
 
 func (x *Index) idf(df int) float64 {
@@ -163,6 +164,9 @@ func (x *Index) expandWord(text string, prefix, near bool, compounds ...string) 
 		}
 		limit = x.idf(docs)
 		w.idf = float32(limit)
+		if len(others) > 0 {
+			w.guess = others[0].text
+		}
 	}
 	for _, c := range others {
 		as, weight := longer, weightPrefix

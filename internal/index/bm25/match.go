@@ -2,6 +2,7 @@ package bm25
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -19,6 +20,8 @@ type Match struct {
 	total float32 // sum of the idf of all words, for scoreOf
 	wish  float32 // the same, with words that no document has
 	query query
+	// guesses are the words of which no document has any, with the words that were searched instead.
+	guesses map[string]string
 }
 
 // scratch holds the buffers of one search, reused through Index.pool. Its parts are described where they
@@ -65,11 +68,11 @@ func (x *Index) MatchPlan(text string, plan []byte) *Match {
 	q := parseQuery(text)
 	m := &Match{x: x, s: x.pool.takeScratch(len(x.docs))}
 	m.Bits = m.s.bits
-	words, wish, known := x.planWords(q)
+	words, wish, guesses, known := x.planWords(q)
 	if known && plan != nil {
 		words = x.followPlan(plan)
 	}
-	m.query, m.wish = q, wish
+	m.query, m.wish, m.guesses = q, wish, guesses
 	switch {
 	case !known:
 		return m
@@ -122,9 +125,9 @@ func (m *Match) Close() {
 }
 
 // planWords expands all words of a query that are not excluded and drops those without alternatives. wish is the
-// sum of the idf of all of them before. known is false if a phrase has a word that no document has: then nothing
+// sum of the idf of all of them before; guesses has the words that were searched in place of unknown ones. known is false if a phrase has a word that no document has: then nothing
 // can match.
-func (x *Index) planWords(q query) (words []wanted, wish float32, known bool) {
+func (x *Index) planWords(q query) (words []wanted, wish float32, guesses map[string]string, known bool) {
 	last := len(q.clauses) - 1
 	for i, c := range q.clauses {
 		switch {
@@ -135,7 +138,7 @@ func (x *Index) planWords(q query) (words []wanted, wish float32, known bool) {
 				w := x.expandWord(p, false, false)
 				w.phrase = true
 				if len(w.alts) == 0 {
-					return nil, 0, false
+					return nil, 0, nil, false
 				}
 				words = append(words, w)
 			}
@@ -156,9 +159,14 @@ func (x *Index) planWords(q query) (words []wanted, wish float32, known bool) {
 	}
 	dropFramed(words)
 	for _, w := range words {
-		wish += w.idf
+		if wish += w.idf; w.guess != "" {
+			if guesses == nil {
+				guesses = make(map[string]string)
+			}
+			guesses[w.text] = w.guess
+		}
 	}
-	return slices.DeleteFunc(words, func(w wanted) bool { return len(w.alts) == 0 }), wish, true
+	return slices.DeleteFunc(words, func(w wanted) bool { return len(w.alts) == 0 }), wish, guesses, true
 }
 
 // isPlain reports whether the clause is a single optional word.
@@ -256,4 +264,39 @@ func (m *Match) areAdjacent(d doc, terms []uint32) bool {
 // Excludes reports whether the query has excluded words.
 func (m *Match) Excludes() bool {
 	return slices.ContainsFunc(m.query.clauses, func(c clause) bool { return c.exclude })
+}
+
+// Meant returns the query as it is to be understood by its meaning: without excluded words and quotation marks, and
+// with the words that were searched in place of unknown ones, unless knows reports that a word is one. It is empty if
+// the query has only words of grammar.
+func (m *Match) Meant(text string, knows func(word string) bool) string {
+	content := false
+	for _, c := range m.query.clauses {
+		for _, w := range c.parts {
+			content = content || !c.exclude && !frame[w]
+		}
+	}
+	if !content {
+		return ""
+	}
+	var out []string
+	for _, f := range strings.Fields(text) {
+		if strings.HasPrefix(f, "-") {
+			continue
+		}
+		f = strings.TrimFunc(f, isQuote)
+		guess := ""
+		if words := Fold(f); len(words) == 1 {
+			guess = m.guesses[words[0]]
+		}
+		switch {
+		case guess == "" || knows(f) && !strings.HasPrefix(guess, strings.ToLower(f)):
+			out = append(out, f)
+		case knows(f):
+			out = append(out, f, guess)
+		default:
+			out = append(out, guess)
+		}
+	}
+	return strings.Join(out, " ")
 }

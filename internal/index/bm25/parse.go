@@ -137,27 +137,3 @@ func closingQuote(s string) (int, int) {
 	}
 	return -1, 0
 }
-
-// Plain returns a query as it is to be understood by its meaning: without excluded words and quotation marks. It is
-// empty if the query has only words of grammar.
-func Plain(text string) string {
-	q := parseQuery(text)
-	var out []string
-	content := false
-	for _, c := range q.clauses {
-		if !c.exclude {
-			for _, w := range c.parts {
-				content = content || !frame[w]
-			}
-		}
-	}
-	if !content {
-		return ""
-	}
-	for _, f := range strings.Fields(text) {
-		if !strings.HasPrefix(f, "-") {
-			out = append(out, strings.TrimFunc(f, isQuote))
-		}
-	}
-	return strings.Join(out, " ")
-}
