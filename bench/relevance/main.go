@@ -13,6 +13,9 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"agentsite/bench/ranking"
+	"agentsite/internal/hub"
 )
 
 // Seeds of the two sets. Another seed gives other figures.
@@ -39,27 +42,48 @@ func report(w io.Writer, verbose bool) error {
 		seed uint64
 	}{{"tuning set", &dev, &devPlain, devSeed}, {"held-out set", &held, &heldPlain, heldSeed}} {
 		j := build(set.v, set.p, set.seed)
-		fmt.Fprintf(w, "%s: %d agents, %d queries, nDCG@%d\n\n| engine | all | %s |\n|---|%s\n", set.name, len(j.agents), len(j.queries), depth,
+		fmt.Fprintf(w, "%s: %d agents, %d queries, nDCG@%d\n\n| engine | all | %s |\n|---|%s\n", set.name, len(j.agents), len(j.queries), ranking.Depth,
 			strings.Join(queryKinds, " | "), strings.Repeat("---|", len(queryKinds)+1))
-		db, engines, err := fts5(j.agents)
+		db, engines, err := ranking.FTS5(j.agents)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		for _, e := range append([]engine{ours(j.agents)}, engines...) {
+		x, err := ranking.Index(j.agents)
+		if err != nil {
+			return err
+		}
+		var ours []ranking.Engine
+		for _, mode := range hub.Modes {
+			ours = append(ours, ranking.Portal(x, mode))
+		}
+		for _, e := range append(ours, engines...) {
 			got, err := evaluate(j, e)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(w, "| %s | **%.3f** |", e.name, got[""])
+			fmt.Fprintf(w, "| %s | **%.3f** |", e.Name, got[""])
 			for _, k := range queryKinds {
 				fmt.Fprintf(w, " %.3f |", got[k])
 			}
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w)
+		none := 0
+		for _, text := range set.p.unfit {
+			ids, err := ours[0].Top(text)
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 {
+				none++
+			} else if verbose && set.v == &dev {
+				fmt.Fprintf(w, "found something for %q\n", text)
+			}
+		}
+		fmt.Fprintf(w, "nothing fits: %d of %d queries that no agent can answer\n\n", none, len(set.p.unfit))
 		if verbose && set.v == &dev {
-			if err := worst(w, j); err != nil {
+			if err := worst(w, j, ours[0]); err != nil {
 				return err
 			}
 		}

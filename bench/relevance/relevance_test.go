@@ -3,6 +3,9 @@ package main
 import (
 	"math"
 	"testing"
+
+	"agentsite/bench/ranking"
+	"agentsite/internal/hub"
 )
 
 // TestRelevance_HeldOutIsAboveFTS5 is the bar: on the set that nothing was
@@ -12,12 +15,16 @@ func TestRelevance_HeldOutIsAboveFTS5(t *testing.T) {
 	if len(j.agents) < 2000 || len(j.queries) < 200 {
 		t.Fatalf("%d agents, %d queries", len(j.agents), len(j.queries))
 	}
-	db, engines, err := fts5(j.agents)
+	db, engines, err := ranking.FTS5(j.agents)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	got, err := evaluate(j, ours(j.agents))
+	x, err := ranking.Index(j.agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := evaluate(j, ranking.Portal(x, hub.ModeAuto))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,9 +33,9 @@ func TestRelevance_HeldOutIsAboveFTS5(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("nDCG@10: portal %.3f, %s %.3f", got[""], e.name, other[""])
+		t.Logf("nDCG@10: portal %.3f, %s %.3f", got[""], e.Name, other[""])
 		if other[""] == 0 || got[""] <= other[""] {
-			t.Errorf("portal %.3f is not above %s with %.3f", got[""], e.name, other[""])
+			t.Errorf("portal %.3f is not above %s with %.3f", got[""], e.Name, other[""])
 		}
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"slices"
+
+	"agentsite/bench/ranking"
 )
 
 // gain returns the discounted gain of a result with a grade at a place, counted from 0, as nDCG defines
@@ -16,7 +18,7 @@ func gain(grade, place int) float64 {
 func ndcg(got, all []int) float64 {
 	sum := func(grades []int) float64 {
 		s := 0.0
-		for i, g := range grades[:min(len(grades), depth)] {
+		for i, g := range grades[:min(len(grades), ranking.Depth)] {
 			s += gain(g, i)
 		}
 		return s
@@ -31,7 +33,7 @@ func ndcg(got, all []int) float64 {
 
 // evaluate returns the mean nDCG@10 of an engine for each kind of query; the key "" is the mean of all
 // queries.
-func evaluate(j *judged, e engine) (map[string]float64, error) {
+func evaluate(j *judged, e ranking.Engine) (map[string]float64, error) {
 	byID := make(map[string]does, len(j.agents))
 	for i, a := range j.agents {
 		byID[a.ID] = j.does[i]
@@ -39,7 +41,7 @@ func evaluate(j *judged, e engine) (map[string]float64, error) {
 	sums, counts := make(map[string]float64), make(map[string]int)
 	for i := range j.queries {
 		q := &j.queries[i]
-		ids, err := e.top(q.text)
+		ids, err := e.Top(q.text)
 		if err != nil {
 			return nil, err
 		}

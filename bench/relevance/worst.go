@@ -6,13 +6,13 @@ import (
 	"io"
 	"slices"
 
+	"agentsite/bench/ranking"
 	"agentsite/internal/hub"
 )
 
 // worst prints the queries with the lowest nDCG@10 of the portal, each with its first results, to show
 // where tuning may help.
-func worst(w io.Writer, j *judged) error {
-	e := ours(j.agents)
+func worst(w io.Writer, j *judged, e ranking.Engine) error {
 	type row struct {
 		query
 		score float64
@@ -26,7 +26,7 @@ func worst(w io.Writer, j *judged) error {
 		if err != nil {
 			return err
 		}
-		ids, err := e.top(q.text)
+		ids, err := e.Top(q.text)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,6 @@
-package main
+// Package ranking has the search engines that benchmarks of the quality of search compare: the portal's index in
+// each of its modes, and SQLite's FTS5 with several kinds of queries.
+package ranking
 
 import (
 	"database/sql"
@@ -9,26 +11,37 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index"
+	"agentsite/internal/meaning"
 
 	_ "modernc.org/sqlite"
 )
 
-// engine is a search engine. top returns the ids of the ten best agents for a text, best first.
-type engine struct {
-	name string
-	top  func(text string) ([]string, error)
+// Engine is a search engine. Top returns the ids of the best agents for a text, best first, at most Depth.
+type Engine struct {
+	Name string
+	Top  func(text string) ([]string, error)
 }
 
-const depth = 10
+// Depth is the number of results that are looked at.
+const Depth = 10
 
-// ours returns the portal's own index of the agents.
-func ours(agents []hub.Agent) engine {
-	x := index.New()
+// Index returns the portal's own index of the agents, with the meaning that is part of the binary.
+func Index(agents []hub.Agent) (*index.Index, error) {
+	model, err := meaning.Open()
+	if err != nil {
+		return nil, err
+	}
+	x := index.NewWithMeaning(model, meaning.Dims)
 	for _, a := range agents {
 		x.Put(a)
 	}
-	return engine{"portal", func(text string) ([]string, error) {
-		page, err := x.Search(hub.Query{Text: text, Limit: depth})
+	return x, nil
+}
+
+// Portal returns the index in a mode of hub.Modes.
+func Portal(x *index.Index, mode string) Engine {
+	return Engine{"portal, " + mode, func(text string) ([]string, error) {
+		page, err := x.Search(hub.Query{Text: text, Mode: mode, Limit: Depth})
 		if err != nil {
 			return nil, err
 		}
@@ -44,10 +57,10 @@ func ours(agents []hub.Agent) engine {
 // which improve the results of FTS5 as well.
 const weights = "8, 6, 4, 4, 1.5, 1"
 
-// fts5 fills an SQLite table and returns engines for four kinds of queries: agents with all words, then
+// FTS5 fills an SQLite table and returns engines for four kinds of queries: agents with all words, then
 // those with any word; agents with any word; and both again with the last word also as a prefix. The
 // caller must close the database.
-func fts5(agents []hub.Agent) (*sql.DB, []engine, error) {
+func FTS5(agents []hub.Agent) (*sql.DB, []Engine, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, nil, err
@@ -57,19 +70,19 @@ func fts5(agents []hub.Agent) (*sql.DB, []engine, error) {
 		db.Close()
 		return nil, nil, fmt.Errorf("fill fts5: %w", err)
 	}
-	var engines []engine
+	var engines []Engine
 	for _, c := range []struct {
 		name        string
 		all, prefix bool
 	}{{"FTS5, all words then any", true, false}, {"FTS5, any word", false, false}, {"FTS5, all then any, prefix", true, true}, {"FTS5, any word, prefix", false, true}} {
-		engines = append(engines, engine{c.name, func(text string) ([]string, error) {
+		engines = append(engines, Engine{c.name, func(text string) ([]string, error) {
 			words := words(text, c.prefix)
 			if len(words) == 0 {
 				return nil, nil
 			}
 			var ids []string
 			for _, op := range []string{" AND ", " OR "} {
-				if op == " AND " && !c.all || len(ids) == depth {
+				if op == " AND " && !c.all || len(ids) == Depth {
 					continue
 				}
 				more, err := match(db, strings.Join(words, op))
@@ -77,7 +90,7 @@ func fts5(agents []hub.Agent) (*sql.DB, []engine, error) {
 					return nil, err
 				}
 				for _, id := range more {
-					if len(ids) < depth && !slices.Contains(ids, id) {
+					if len(ids) < Depth && !slices.Contains(ids, id) {
 						ids = append(ids, id)
 					}
 				}
@@ -123,7 +136,7 @@ func words(text string, prefix bool) []string {
 }
 
 func match(db *sql.DB, expr string) ([]string, error) {
-	rows, err := db.Query(`SELECT id FROM agents WHERE agents MATCH ? ORDER BY bm25(agents, 0, `+weights+`), id LIMIT ?`, expr, depth)
+	rows, err := db.Query(`SELECT id FROM agents WHERE agents MATCH ? ORDER BY bm25(agents, 0, `+weights+`), id LIMIT ?`, expr, Depth)
 	if err != nil {
 		return nil, fmt.Errorf("match %s: %w", expr, err)
 	}
