@@ -56,6 +56,12 @@ func (d *Handler) decodeSearch(body []byte) (*searchRequest, error) {
 		return nil, wrong("federation", "use auto, referrals or none")
 	}
 	s := &searchRequest{card: q.card, referrals: federation == "referrals"}
+	if q.Mode, err = o.textMember("mode", "mode"); err != nil {
+		return nil, err
+	}
+	if q.Mode != "" && !slices.Contains(hub.Modes, q.Mode) {
+		return nil, wrong("mode", "use auto, words or meaning")
+	}
 	if federation == "none" || s.referrals {
 		q.Scope = hub.ScopePortal
 	}

@@ -27,13 +27,14 @@ const searchInput = `{"type":"object","properties":{
 "portals":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Only agents of these portals, by host"},
 "verified":{"type":"boolean","description":"Only agents of portals with a verified domain, or only others"},
 "limit":{"type":"integer","minimum":1,"maximum":50,"default":10},
+"mode":{"type":"string","enum":["auto","words","meaning"],"default":"auto","description":"auto: by words and by meaning, and nothing if nothing fits; words: agents with some of the words; meaning: only agents that do something similar"},
 "cursor":{"type":"string","description":"next_cursor of the page before"}
 },"additionalProperties":false}`
 
 const searchOutput = `{"type":"object","properties":{
 "agents":{"type":"array","items":{"type":"object","properties":{
 "agent":{"type":"string","description":"The handle"},"title":{"type":"string"},"description":{"type":"string"},"kind":{"type":"string"},"portal":{"type":"string"},
-"skills":{"type":"array","items":{"type":"string"}},"tags":{"type":"array","items":{"type":"string"}},"live":{"type":"string"},"score":{"type":"number"},"url":{"type":"string"},
+"skills":{"type":"array","items":{"type":"string"}},"tags":{"type":"array","items":{"type":"string"}},"live":{"type":"string"},"score":{"type":"number"},"matched":{"type":"array","items":{"type":"string"},"description":"Parts of the agent that have words of the query, and meaning if it is similar in meaning"},"url":{"type":"string"},
 "source":{"type":"object","description":"Which portal lists it, and whether that portal's domain was seen to serve the key that signed it","properties":{"portal":{"type":"string"},"url":{"type":"string"},"verified":{"type":"boolean"},"head_age":{"type":"integer"},"record":{"type":"string"}}}},
 "required":["agent","description","kind","live"]}},
 "portals":{"type":"object","description":"How much of the network was looked through","properties":{"known":{"type":"integer"},"asked":{"type":"integer"},"answered":{"type":"integer"},"silent":{"type":"array","items":{"type":"string"}},"oldest_head_age":{"type":"integer"}}},
@@ -52,6 +53,7 @@ type foundJSON struct {
 	Tags        []string `json:"tags,omitempty"`
 	Live        string   `json:"live"`
 	Score       float64  `json:"score,omitempty"`
+	Matched     []string `json:"matched,omitempty"`
 	URL         string   `json:"url"`
 	// Source names the other portal that lists the agent; nil for agents of this portal.
 	Source *sourceJSON `json:"source,omitempty"`
@@ -78,6 +80,7 @@ func (d *Handler) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.
 		Languages:  in.readList("languages", 10),
 		Modalities: in.readList("modalities", 6), Live: in.readList("live", 5),
 		Limit: in.readNumber("limit", 10, 1, 50), Cursor: in.readText("cursor", 16<<10)}
+	q.Mode = in.readText("mode", 10)
 	q.Scope, q.Portals = in.readText("scope", 20), in.readList("portals", 10)
 	if verified, given := in.readFlag("verified"); given {
 		q.Signed = []string{strconv.FormatBool(verified)}
@@ -107,6 +110,7 @@ func (d *Handler) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.
 	for i := range page.Results {
 		r := &page.Results[i]
 		list[i] = d.foundAgent(&r.Agent, r.Score)
+		list[i].Matched = r.Matched
 		fmt.Fprintf(&b, "\n- %s (%s, %s): %s", list[i].Agent, list[i].Kind, list[i].Live, list[i].Description)
 	}
 	if len(list) == 0 && len(page.Suggestions) > 0 {

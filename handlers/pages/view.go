@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentsite/internal/agentkind"
@@ -38,7 +39,7 @@ func (d *Site) Card(a hub.Agent, matched ...string) templates.AgentCard {
 	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.FullHandle(a.Handle()),
 		Description: d.markup.Line(a.Description),
 		Kind:        agentkind.Of(a.Kind).Label, State: state, Icon: a.Icon, Provenance: d.Provenance(a), Tags: a.Tags(),
-		Examples: Examples(a, 2), Matched: strings.Join(matched, ", ")}
+		Examples: Examples(a, 2), Matched: strings.Join(fieldsOf(matched), ", ")}
 }
 
 // Examples returns the first example prompts of an agent's skills, at most n.
@@ -145,4 +146,9 @@ func ReportReason(reason string) string {
 		return t[0]
 	}
 	return reason
+}
+
+// fieldsOf returns the fields in Result.Matched. That a result is similar in meaning is shown by its reason.
+func fieldsOf(matched []string) []string {
+	return slices.DeleteFunc(slices.Clone(matched), func(m string) bool { return m == hub.ByMeaning })
 }

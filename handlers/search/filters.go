@@ -98,6 +98,9 @@ func (f Filters) Values() url.Values {
 	if f.Q.Sort != "" {
 		v.Set("sort", f.Q.Sort)
 	}
+	if f.Q.Mode != "" && f.Q.Mode != hub.ModeAuto {
+		v.Set("mode", f.Q.Mode)
+	}
 	if f.Q.Scope != "" {
 		v.Set("scope", f.Q.Scope)
 	}
@@ -126,6 +129,22 @@ func (f Filters) Sorts() []templates.Option {
 	return out
 }
 
+// modeTexts are the modes of a search with their labels. The first is the default.
+var modeTexts = []struct{ value, label string }{{hub.ModeAuto, "words and meaning"}, {hub.ModeWords, "words only"},
+	{hub.ModeMeaning, "meaning only"}}
+
+// Modes returns the modes of a search with words.
+func (f Filters) Modes() []templates.Option {
+	if f.Q.Text == "" {
+		return nil
+	}
+	var out []templates.Option
+	for _, m := range modeTexts {
+		out = append(out, templates.Option{Value: m.value, Label: m.label, Selected: m.value == f.Q.Mode})
+	}
+	return out
+}
+
 // toggledAddress returns the address of the list with one filter value added, or removed if it is set.
 func (f Filters) toggledAddress(param, value string) string {
 	v := f.Values()
@@ -142,7 +161,7 @@ func (f Filters) toggledAddress(param, value string) string {
 
 // None returns a search with the same words and order and without filters.
 func (f Filters) None() Filters {
-	return Filters{hub.Query{Text: f.Q.Text, Sort: f.Q.Sort, Limit: f.Q.Limit}}
+	return Filters{hub.Query{Text: f.Q.Text, Sort: f.Q.Sort, Mode: f.Q.Mode, Limit: f.Q.Limit}}
 }
 
 // Here returns the address of the same search restricted to this portal, everywhereAddress without that
@@ -245,7 +264,8 @@ func (f Filters) Kept() []templates.Hidden {
 			out = append(out, templates.Hidden{Name: n.Param, Value: value})
 		}
 	}
-	for _, h := range []templates.Hidden{{Name: "sort", Value: f.Q.Sort}, {Name: "scope", Value: f.Q.Scope}} {
+	for _, h := range []templates.Hidden{{Name: "sort", Value: f.Q.Sort}, {Name: "mode", Value: f.Q.Mode},
+		{Name: "scope", Value: f.Q.Scope}} {
 		if h.Value != "" {
 			out = append(out, h)
 		}

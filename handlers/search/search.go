@@ -93,7 +93,7 @@ func (d *Searches) Query(r *http.Request) (hub.Query, error) {
 		Portals: request.SplitValues(v["portal"]), Live: request.SplitValues(v["live"]),
 		Languages: request.SplitValues(v["language"]), Modalities: request.SplitValues(v["modality"]),
 		Signed: request.SplitValues(v["signed"]), Proofs: request.SplitValues(v["proof"]),
-		Publishers: request.SplitValues(v["publisher"]), Sort: v.Get("sort"),
+		Publishers: request.SplitValues(v["publisher"]), Sort: v.Get("sort"), Mode: v.Get("mode"),
 		Limit: int(limit), Cursor: v.Get("cursor")}
 	for i, s := range q.Signed {
 		switch s {

@@ -53,7 +53,8 @@ func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.A
 	if asking > 0 {
 		v.Late = lateView(f, asking)
 	}
-	v.Facets, v.Filters, v.Kept, v.Sorts = f.Facets(page.Facets), f.Active(), f.Kept(), f.Sorts()
+	v.Facets, v.Filters, v.Kept = f.Facets(page.Facets), f.Active(), f.Kept()
+	v.Sorts, v.Modes = f.Sorts(), f.Modes()
 	v.FeedHref, v.SaveQuery, v.CanSave = search.PathWithQuery("/agents/feed", f.Values()), f.Values().Encode(),
 		actor.IsPerson()
 	v.ClearHref = f.None().Address()

@@ -25,6 +25,12 @@ func matchReason(list []hub.Match) string {
 			out = append(out, "“"+m.Word+"” read as “"+m.Found+"”")
 		case "prefix":
 			out = append(out, "“"+m.Word+"” as in “"+m.Found+"”")
+		case hub.ByMeaning:
+			of := "profile"
+			if m.Field == "skills" {
+				of = "skill “" + m.Found + "”"
+			}
+			out = append(out, "similar in meaning to its "+of)
 		}
 	}
 	return strings.Join(out, ", ")
@@ -48,6 +54,13 @@ func (d *Directory) ways(ctx context.Context, actor ident.Actor, q hub.Query, te
 		return nil
 	}
 	bare := search.Filters{Q: q}.None().Q
+	if q.Text != "" && q.Mode != hub.ModeWords {
+		other := q
+		other.Mode = hub.ModeWords
+		if err := try("with some of the words", other); err != nil {
+			return nil, err
+		}
+	}
 	for _, text := range texts {
 		other := q
 		other.Text = text
