@@ -82,6 +82,8 @@ type offer struct {
 	coverage float64 // weighted share of the need's words that the agent has
 	trust    float64 // coverage with each word multiplied by its pieceTrust
 	found    []found // one entry for each word of the need that the agent has
+	// like is the part that is similar in meaning to the need, as the directory found it; How is "" if none is.
+	like hub.Match
 }
 
 // search is one search for agents, with all that its answer needs.
@@ -91,6 +93,8 @@ type search struct {
 	offers      []offer
 	pieces      []piece
 	suggestions []string // similar words that agents here use, as the directory suggests
+	// alike are the results that are similar in meaning, by handle.
+	alike map[string]hub.Result
 }
 
 // bestScores returns the greatest coverage and trust among the offers; 0 without offers.
@@ -103,8 +107,10 @@ func (s *search) bestScores() (coverage, trust float64) {
 
 // findAgents collects candidates from the directory with wider and wider queries, and ranks them by the
 // words of the need that they contain. The agents in without (by handle) and guide itself are left out.
-func (g *guide) findAgents(ctx context.Context, need []string, without map[string]bool) (*search, error) {
-	s := &search{words: need[:min(len(need), maxNeedWords)]}
+//
+// The agents that the directory finds by the meaning of the whole message are offered as well.
+func (g *guide) findAgents(ctx context.Context, message string, need []string, without map[string]bool) (*search, error) {
+	s := &search{words: need[:min(len(need), maxNeedWords)], alike: make(map[string]hub.Result)}
 	if len(s.words) == 0 {
 		return s, nil
 	}
@@ -126,18 +132,26 @@ func (g *guide) findAgents(ctx context.Context, need []string, without map[strin
 	}
 	var candidates []hub.Agent
 	seen := make(map[string]bool)
+	queries = append([]string{message}, queries...)
 	for i, q := range queries[:min(len(queries), maxSearches)] {
-		page, err := g.cfg.Search.Search(ctx, hub.Query{Text: cutBytes(q, maxQueryBytes), Limit: perSearch})
+		mode := hub.ModeWords
+		if i == 0 {
+			mode = hub.ModeAuto
+		}
+		page, err := g.cfg.Search.Search(ctx, hub.Query{Text: cutBytes(q, maxQueryBytes), Mode: mode, Limit: perSearch})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			return nil, fmt.Errorf("search agents: %w", err)
 		}
-		if i == 0 {
+		if i == 1 {
 			s.suggestions = page.Suggestions
 		}
 		for _, r := range page.Results {
+			if i == 0 && r.Meaning > 0 {
+				s.alike[r.Agent.Handle()] = r
+			}
 			if !seen[r.Agent.ID+r.Agent.Handle()] && len(candidates) < maxCandidates && !isGuide(r.Agent) &&
 				!without[r.Agent.Handle()] {
 				seen[r.Agent.ID+r.Agent.Handle()] = true
@@ -194,6 +208,7 @@ func (s *search) rankCandidates(candidates []hub.Agent, related map[string][]str
 		offers[i].trust /= max(total, 1e-9)
 		offers[i].score *= 0.4 + 0.6*offers[i].coverage
 	}
+	s.addAlike(offers)
 	offers = slices.DeleteFunc(offers, func(o offer) bool { return o.score == 0 })
 	slices.SortStableFunc(offers, func(a, b offer) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.agent.Handle(), b.agent.Handle()))
@@ -207,6 +222,36 @@ func (s *search) rankCandidates(candidates []hub.Agent, related map[string][]str
 	// Agents that are not alive come last, as in every list of agents.
 	slices.SortStableFunc(offers, func(a, b offer) int { return notAlive(a.agent) - notAlive(b.agent) })
 	s.offers = offers
+}
+
+// An agent that is similar in meaning is worth as much as one with alikeShare of the words of the need, and as a word
+// that few candidates have.
+const (
+	alikeShare = 0.7
+	alikeWorth = 2.5
+)
+
+// addAlike adds to the offers the worth of their similarity in meaning.
+func (s *search) addAlike(offers []offer) {
+	best := 0.0
+	for _, r := range s.alike {
+		best = max(best, r.Meaning)
+	}
+	for i := range offers {
+		o := &offers[i]
+		r, ok := s.alike[o.agent.Handle()]
+		if !ok {
+			continue
+		}
+		near := r.Meaning / best
+		o.score += alikeWorth * near * near
+		o.coverage, o.trust = max(o.coverage, alikeShare*near), max(o.trust, alikeShare*near)
+		for _, m := range r.Why {
+			if m.How == hub.ByMeaning {
+				o.like = m
+			}
+		}
+	}
 }
 
 // missingWords returns the words of the need that no offered agent has, quoted for an answer. Words of
@@ -319,7 +364,13 @@ func (s *search) offerReasons(o offer) []string {
 	}
 	slices.SortStableFunc(list, func(a, b reason) int { return cmp.Compare(b.worth, a.worth) })
 	var out []string
-	for _, r := range list[:min(len(list), maxReasons)] {
+	switch {
+	case o.like.Field == "skills":
+		out = append(out, "its skill “"+quoteText(o.like.Found, 60)+"” is similar in meaning")
+	case o.like.How != "":
+		out = append(out, "its profile is similar in meaning")
+	}
+	for _, r := range list[:min(len(list), maxReasons-len(out))] {
 		p := s.pieces[r.piece]
 		said := strings.Join(r.words, " and ")
 		switch p.kind {

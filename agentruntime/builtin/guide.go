@@ -150,7 +150,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 	if v.intent != ask || v.heading < whole {
 		r.out.Status("Looking for agents")
 	}
-	s, err := r.findAgents(ctx, need, withoutAgents)
+	s, err := r.findAgents(ctx, message, need, withoutAgents)
 	if err != nil {
 		return "", err
 	}

@@ -41,6 +41,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/meaning"
 	"agentsite/internal/limit"
 	"agentsite/internal/liveness"
 	"agentsite/internal/models"
@@ -75,6 +76,8 @@ type Portal struct {
 	listener net.Listener
 	scraped  net.Listener // separate address for metrics; nil if none is configured
 	control  *control.Server
+	index    *index.Index
+	senses   *meaning.Model
 	loaded   chan struct{}
 	lock     *control.DataLock
 	// descriptors is how many file descriptors the process may have open.
@@ -244,8 +247,11 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if err := p.openAccounts(policy); err != nil {
 		return err
 	}
-	words := index.New()
-	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
+	if p.senses, err = meaning.Open(); err != nil {
+		return fmt.Errorf("open the model of meanings: %w", err)
+	}
+	p.index = index.NewWithMeaning(p.senses, meaning.Dims)
+	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(p.index, host)); err != nil {
 		return err
 	}
 	queue := agentruntime.NewQueue(workLimits(p.set.Bounds.Work))
@@ -254,7 +260,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	if err := p.openDirectory(ctx, keys, rt, byKind, words, queue); err != nil {
+	if err := p.openDirectory(ctx, keys, rt, byKind, p.index, queue); err != nil {
 		return err
 	}
 	instant := agentruntime.NewInstant(queue, p.hub, p.halts,
@@ -381,6 +387,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		limitGarbage(p.hub.Count())
 		return err
 	})
+	workers.Go(func() error { return p.encodeAgents(work) })
 	workers.Go(func() error { return p.control.Run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.notifier.run(work) })
@@ -436,6 +443,17 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	p.log.Info("stopped")
 	return errors.Join(err, werr)
+}
+
+// encodeAgents adds the meanings of the agents that are loaded, at the start and later from other portals. It begins
+// after the start, because words are enough to find an agent at first.
+func (p *Portal) encodeAgents(ctx context.Context) error {
+	select {
+	case <-p.loaded:
+		return p.index.Run(ctx)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // limitGarbage reduces memory use after the directory was loaded: it returns free memory to the system
