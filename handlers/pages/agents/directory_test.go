@@ -21,7 +21,8 @@ func TestBrowse_FiltersAreAddresses(t *testing.T) {
 	if sitetest.Attribute(on, "href") != "/agents?q=says" {
 		t.Errorf("switching the filter off leads to %q", sitetest.Attribute(on, "href"))
 	}
-	if h := p.One("input", "type", "hidden", "name", "kind"); sitetest.Attribute(h, "value") != "a2a" {
+	kept := p.All("input", "type", "hidden", "name", "kind") // of a new search, and of another mode
+	if len(kept) != 2 || sitetest.Attribute(kept[0], "value") != "a2a" || sitetest.Attribute(kept[1], "value") != "a2a" {
 		t.Error("a new search drops the filter")
 	}
 	if p := s.Guest().Get("/agents?q=zzzz"); !p.Says("No agent fits that") {
