@@ -20,11 +20,11 @@ const module = "agentsite"
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
-	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/quota", "migrations", "static", "docs"}
+	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
-	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
+	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/team", "internal/team/flow", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
@@ -58,11 +58,13 @@ var may = map[string][]string{
 	"internal/strictjson": {},
 	// Every decoder of answers of other servers uses lenientjson.
 	"internal/lenientjson": {},
-	"migrations":           {},
-	"static":               {},
-	"docs":                 {},
-	"internal/account":     leaves,
-	"internal/record":      leaves,
+	// Drivers and the command line read text files of any encoding.
+	"internal/textfile": {},
+	"migrations":        {},
+	"static":            {},
+	"docs":              {},
+	"internal/account":  leaves,
+	"internal/record":   leaves,
 	// canonical encodes bytes and does not depend on the types of records.
 	"internal/record/canonical": {},
 	// A search reports how much of the network it has covered, in terms of federation.

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/internal/a2a"
 	"agentsite/internal/task"
+	"agentsite/internal/textfile"
 )
 
 // Bounds of the files for a model in one call.
@@ -118,8 +119,11 @@ func (m *toModel) convertPart(p task.Part) task.Part {
 		if err != nil {
 			return missingFile(p, ": cannot be read")
 		}
-		m.left -= len(b)
-		text := strings.ReplaceAll(strings.ToValidUTF8(string(b), ""), "\x00", "")
+		text, err := textfile.Decode(b, int64(len(b)) < f.Size)
+		if err != nil {
+			return missingFile(p, ": cannot be read, because it is not text in a known encoding")
+		}
+		m.left -= len(text)
 		whole := ""
 		if int64(len(b)) < f.Size {
 			whole = fmt.Sprintf(", the first %d of %d bytes", len(b), f.Size)

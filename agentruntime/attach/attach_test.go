@@ -96,3 +96,17 @@ func TestElsewhere(t *testing.T) {
 		t.Error("parts without files are changed")
 	}
 }
+
+func TestForModel_DecodesOtherEncodings(t *testing.T) {
+	t.Parallel()
+	s := agenttest.Shelf{}
+	latin := strings.Repeat("Gr\xfc\xdfe aus K\xf6ln, die Stra\xdfe ist gesperrt.\n", 5)
+	call := task.Call{Files: s, Parts: []task.Part{put(s, "text/plain", []byte(latin)),
+		put(s, "text/plain", []byte("\xff\xfeh\x00i\x00")), put(s, "text/plain", []byte("secret\x00\x01\xff part"))}}
+	got, _ := ForModel(t.Context(), call)
+	text := task.PlainText(got.Parts)
+	if !strings.Contains(text, "Grüße aus Köln, die Straße") || !strings.Contains(text, "```\nhi\n```") ||
+		strings.Contains(text, "secret") || !strings.Contains(text, "cannot be read") {
+		t.Errorf("%s", text)
+	}
+}

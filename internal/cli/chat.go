@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"agentsite/internal/record"
+	"agentsite/internal/textfile"
 )
 
 // talk is a conversation of the terminal with one or more agents.
@@ -150,7 +150,8 @@ func (t *talk) confirmRemote(ask bool) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// addPiped appends stdin to the text, or attaches it as a file if it is long or is not text.
+// addPiped appends stdin to the text, in any encoding, or attaches it as a file if it is long or is not
+// text.
 func (t *talk) addPiped(ctx context.Context, text string) (string, error) {
 	room := maxPiped
 	if t.c.token == "" {
@@ -161,8 +162,8 @@ func (t *talk) addPiped(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read stdin: %w", err)
 	}
-	if len(head) <= room && utf8.Valid(head) {
-		if in := strings.TrimSpace(string(head)); text == "" {
+	if piped, err := textfile.Decode(head, false); len(head) <= room && err == nil {
+		if in := strings.TrimSpace(piped); text == "" {
 			text = in
 		} else if in != "" {
 			text += "\n\n" + in
