@@ -192,8 +192,10 @@ var may = map[string][]string{
 	// records itself, so it needs guard and record.
 	"internal/app/demo": with(leaves, "internal/control", "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),
 	// The command line prints texts of other portals, which record cleans of control characters.
-	"internal/cli": with(leaves, "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
-	"bench":        {"*"},
+	// terminal cleans texts of programs.
+	"internal/cli/terminal": {},
+	"internal/cli":          with(leaves, "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
+	"bench":                 {"*"},
 	// Helpers of tests build portals, stores and agents from every package. Only tests and bench import
 	// them.
 	"internal/testing": {"*"},

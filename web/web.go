@@ -81,7 +81,7 @@ const (
 // Router returns the portal's handler. All settings of cfg except TrustedProxies must be set.
 func Router(routes *handlers.Routes, cfg Config) http.Handler {
 	r := chi.NewRouter()
-	r.Use(requestID, middleware.GetHead)
+	r.Use(requestID, cleanSlashes, middleware.GetHead)
 	if len(cfg.TrustedProxies) > 0 {
 		prefixes := make([]string, len(cfg.TrustedProxies))
 		for i, p := range cfg.TrustedProxies {
@@ -133,6 +133,33 @@ func (cfg Config) boundReaders(next http.Handler) http.Handler {
 
 // requestID gives each request a random id of this portal. An id from the client would let it forge
 // log lines, and the ids of chi contain the name of this machine.
+// cleanSlashes takes doubled slashes and one at the end out of the path, because clients join addresses
+// that end in one with paths that begin with one. The files below /static keep theirs.
+func cleanSlashes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := joinSlashes(r.URL.Path)
+		if path == r.URL.Path || strings.HasPrefix(path+"/", "/static/") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		u := *r.URL
+		u.Path, u.RawPath = path, joinSlashes(u.RawPath)
+		clean := r.WithContext(r.Context())
+		clean.URL = &u
+		next.ServeHTTP(w, clean)
+	})
+}
+
+func joinSlashes(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
+}
+
 func requestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, ident.NewID())))

@@ -217,6 +217,8 @@ func (r *run) sendMessage(ctx context.Context) error {
 		switch {
 		case r.settled, ctx.Err() != nil:
 			return err
+		case r.events > 0 && r.way.endsTask(err):
+			return err
 		case r.events > 0 && r.adopted && r.at.Task != "" && !terminalTrouble(err):
 			return r.awaitTask(ctx)
 		case err == nil:
@@ -269,6 +271,14 @@ func terminalTrouble(err error) bool {
 	}
 	_, ok := errors.AsType[*trouble](err)
 	return ok
+}
+
+// endsTask reports whether an error in a stream is the agent's own, which ends the task with its reason,
+// whatever the agent says of the task later. Another portal that stops says so with CodeServer, and
+// continues the task when it is back.
+func (w way) endsTask(err error) bool {
+	e, ok := errors.AsType[*a2a.Error](err)
+	return ok && e.Fault == a2a.FaultRefused && !(w.peer && e.Code == a2a.CodeServer)
 }
 
 func (r *run) sendOnce(ctx context.Context, m a2a.Message) error {
@@ -344,9 +354,10 @@ func (r *run) awaitTask(ctx context.Context) error {
 // subscribeTask listens to the task until the stream ends. It returns an error only if the run must
 // end.
 func (r *run) subscribeTask(ctx context.Context) error {
+	before := r.events
 	for ev, err := range r.client.Subscribe(ctx, r.at.Task) {
 		if err != nil {
-			if terminalTrouble(err) {
+			if terminalTrouble(err) || r.events > before && r.way.endsTask(err) {
 				return err
 			}
 			return ctx.Err()

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/internal/app"
+	"agentsite/internal/cli/terminal"
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/record"
@@ -224,6 +225,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 type textWriter struct {
 	answer *linkwire.Answer
 	cmd    *exec.Cmd
+	plain  terminal.Filter
 	wait   []byte
 	full   bool // the answer is at its maximum size, and the command was killed
 }
@@ -241,7 +243,7 @@ const maxHeld = 64
 
 // Write implements io.Writer. It never fails, because an error would stop the reading of the output.
 func (w *textWriter) Write(p []byte) (int, error) {
-	w.wait = append(w.wait, p...)
+	w.wait = append(w.wait, w.plain.Add(p)...)
 	n := len(w.wait)
 	for cut := 1; cut < utf8.UTFMax && cut <= n; cut++ {
 		if utf8.RuneStart(w.wait[n-cut]) {
@@ -265,6 +267,7 @@ func (w *textWriter) Write(p []byte) (int, error) {
 // flushRest sends the text that is held back, without line breaks at the end. It is called after the
 // last Write.
 func (w *textWriter) flushRest() {
+	w.wait = append(w.wait, w.plain.Flush()...)
 	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
 		w.putText(s)
 	}
@@ -296,7 +299,7 @@ func (l *lastLine) Write(p []byte) (int, error) {
 
 func (l *lastLine) lastText() string {
 	if len(bytes.TrimSpace(l.now)) > 0 {
-		return linkwire.Line(string(l.now), linkwire.MaxReason)
+		return linkwire.Line(terminal.LastText(string(l.now)), linkwire.MaxReason)
 	}
-	return linkwire.Line(string(l.whole), linkwire.MaxReason)
+	return linkwire.Line(terminal.LastText(string(l.whole)), linkwire.MaxReason)
 }

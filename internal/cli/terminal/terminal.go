@@ -1,0 +1,82 @@
+// Package terminal makes plain text of the output of programs that write for a terminal.
+package terminal
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// escapes matches the sequences that control a terminal: CSI, OSC and other strings up to their end, and
+// the short ones.
+var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[ -/]*[0-~]|[\x00\x07\x0e\x0f\x7f]")
+
+// begun matches a sequence at the end of the text whose rest may follow.
+var begun = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*|[\\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?$")
+
+// maxHeld bounds the bytes of an unfinished sequence.
+const maxHeld = 4 << 10
+
+// LastText returns a line without control sequences, and of text after a carriage return the last that is
+// not empty, which a terminal shows.
+func LastText(line string) string {
+	line = escapes.ReplaceAllString(line, "")
+	parts := strings.Split(strings.TrimRight(line, "\r\n"), "\r")
+	for i := len(parts) - 1; i > 0; i-- {
+		if strings.TrimSpace(parts[i]) != "" {
+			return parts[i]
+		}
+	}
+	return parts[0]
+}
+
+// Filter makes plain text of output that arrives in pieces. The zero value is ready for use.
+type Filter struct {
+	wait   []byte
+	held   bool // the present line has a carriage return, so that it is held until its end
+	passed bool // a part of the present line was passed on
+}
+
+// maxShort bounds the bytes of a line that is held until its end, because it may be one of progress that
+// is written over.
+const maxShort = 80
+
+// Add takes a piece and returns the text that is final. A line is passed on at its end, a long one
+// as it arrives, until it has a carriage return: of that the last text stays.
+func (f *Filter) Add(p []byte) []byte {
+	all := append(f.wait, p...)
+	f.wait = nil
+	var out []byte
+	for {
+		i := bytes.IndexByte(all, '\n')
+		if i < 0 {
+			break
+		}
+		out = append(out, LastText(string(all[:i]))...)
+		out = append(out, '\n')
+		all, f.held, f.passed = all[i+1:], false, false
+	}
+	f.held = f.held || bytes.IndexByte(all, '\r') >= 0
+	if f.held || !f.passed && len(all) <= maxShort {
+		f.wait = bytes.Clone(all)
+		if len(f.wait) > maxHeld { // Only what follows the last return can stay.
+			if at := bytes.LastIndexByte(f.wait, '\r'); at > 0 {
+				f.wait = f.wait[at:]
+			}
+		}
+		return out
+	}
+	n := len(all)
+	if m := begun.FindIndex(all); m != nil && len(all)-m[0] <= maxHeld {
+		n = m[0]
+	}
+	f.wait, f.passed = bytes.Clone(all[n:]), true
+	return append(out, escapes.ReplaceAll(all[:n], nil)...)
+}
+
+// Flush returns the text of a line without an end.
+func (f *Filter) Flush() []byte {
+	s := LastText(string(f.wait))
+	f.wait = nil
+	return []byte(strings.ReplaceAll(s, "\x1b", ""))
+}

@@ -1,0 +1,60 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func clean(pieces ...string) string {
+	var f Filter
+	var out []byte
+	for _, p := range pieces {
+		out = append(out, f.Add([]byte(p))...)
+	}
+	return string(append(out, f.Flush()...))
+}
+
+func TestFilter(t *testing.T) {
+	for in, want := range map[string]string{
+		"hello\n": "hello\n", "a\r\nb\r\n": "a\nb\n", "": "", "no end": "no end", "\n\n": "\n\n",
+		"\x1b[31mred\x1b[0m\n":                                "red\n",
+		"\x1b[38;5;196mx\x1b[m":                               "x",
+		"\x1b]0;title\x07x\n":                                 "x\n",
+		"\x1b]8;;https://a.example\x1b\\link\x1b]8;;\x1b\\\n": "link\n",
+		"\x1b[?25lx\x1b[?25h\x1b[2K\n":                        "x\n",
+		"\x1b(Bx\x1b7\x1b8\x1b=\n":                            "x\n",
+		"10%\r50%\r100%\n":                                    "100%\n",
+		"10%\r50%\r100%":                                      "100%",
+		"10%\r100%\r\ndone\n":                                 "100%\ndone\n",
+		"\r[##  ]\r[####]\r\x1b[K\nok":                        "[####]\nok",
+		"\x07bell\x00\n":                                      "bell\n",
+		"tab\tstays 😀\n":                                      "tab\tstays 😀\n",
+		"a\x1b":                                               "a",
+		"⠋ work\r⠙ work\r✓ done\n":                            "✓ done\n",
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+		if got := clean(strings.Split(in, "")...); got != want {
+			t.Errorf("%q in pieces: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Text without sequences arrives as it is, at once and in any pieces; no sequence is left.
+func TestFilter_InPieces(t *testing.T) {
+	word := rapid.SampledFrom([]string{"a", "é", " ", "\n", "\r\n", "\x1b[1m", "\x1b]0;t\x07", "\x1b(B", "50%", "[0m"})
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(word, 0, 20).Draw(t, "words")
+		all := strings.Join(words, "")
+		got := clean(words...)
+		if strings.ContainsAny(got, "\x1b\r") {
+			t.Fatalf("%q: %q", words, got)
+		}
+		if !strings.ContainsAny(all, "\x1b\r") && got != all {
+			t.Fatalf("%q: %q", words, got)
+		}
+	})
+}
