@@ -24,6 +24,7 @@ import (
 	"agentsite/handlers/pages/agents"
 	chatpages "agentsite/handlers/pages/chat"
 	"agentsite/handlers/pages/embed"
+	goalpages "agentsite/handlers/pages/goals"
 	"agentsite/handlers/pages/manual"
 	"agentsite/handlers/pages/message"
 	"agentsite/handlers/pages/work"
@@ -86,6 +87,7 @@ type Routes struct {
 	site     *pages.Site
 	api      *api.API
 	goals    *goals.API
+	teams    *goalpages.Pages
 	streams  *live.Streams
 	files    *files.Files
 	agents   *agents.Pages
@@ -130,6 +132,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		Models: cfg.Models, Halts: cfg.Halts, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		goals: goals.New(cfg.Teams, sessions, streams),
+		teams: goalpages.New(cfg.Teams, site, renderer),
 		site:  site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
@@ -172,6 +175,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.work.Routes(r)
 	h.embed.Routes(r)
 	h.chats.Routes(r)
+	h.teams.Routes(r)
 	h.files.Routes(r)
 	h.account.Routes(r)
 	h.personal.Pages(r)

@@ -32,7 +32,7 @@ var embedded embed.FS
 
 // sheets are joined into one file, css/app.css, in this order. Each begins with its own @layer, and
 // the order decides which rule wins.
-var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/network.css", "css/chat.css", "css/embed.css", "css/print.css"}
+var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/network.css", "css/goals.css", "css/chat.css", "css/embed.css", "css/print.css"}
 
 // bundle is the name that URL takes for all sheets together.
 const bundle = "css/app.css"

@@ -69,6 +69,16 @@ func grantCells() map[string]cell {
 		"POST /api/v1/goals/{id}/tasks/{task}/reassign": {object: given("calc"), body: func(*world, object) any {
 			return map[string]any{"to": "guide"}
 		}},
+		"GET /goals":     {},
+		"GET /goals/new": {},
+		"POST /goals": {body: func(*world, object) any {
+			return form("goal", "What is 1 + 1?", "members", "calc", "recruit", "members")
+		}},
+		"GET /goals/{id}":                      {object: given("calc")},
+		"GET /goals/{id}/export.md":            {object: given("calc")},
+		"POST /goals/{id}/cancel":              {object: given(), body: func(*world, object) any { return form() }},
+		"POST /goals/{id}/say":                 {object: given("calc"), body: func(*world, object) any { return form("text", "2+2") }},
+		"POST /goals/{id}/approve":             {object: given("calc"), body: func(*world, object) any { return form("task", "1", "answer", "yes") }},
 		"POST /api/v1/owners/{name}/stop":      {object: stranger, body: slow},
 		"POST /api/v1/owners/{name}/resume":    {object: stranger},
 		"POST /api/v1/providers/{host}/stop":   {object: llm, body: slow},
