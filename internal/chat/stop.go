@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"sync"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
@@ -16,22 +17,17 @@ func (s *Service) stopWhere(ctx context.Context, id, reason string, which func(t
 		s.cfg.Log.Error("find work to stop", "conversation", id, "error", err)
 		return
 	}
-	var running []string
+	var all sync.WaitGroup // The end of one is awaited after all are stopped.
 	for _, t := range list {
-		if !which(t) {
-			continue
-		}
-		if s.runner.Stop(t.ID) {
-			running = append(running, t.ID) // The end of one is awaited after all are stopped.
-		} else if err := s.endStopped(ctx, t, reason); err != nil {
-			s.cfg.Log.Error("stop a task", "task", t.ID, "error", err)
-		}
-	}
-	for _, id := range running {
-		if err := s.runner.AwaitStop(ctx, id); err != nil {
-			s.cfg.Log.Error("stop a task", "task", id, "error", err)
+		if which(t) {
+			all.Go(func() {
+				if err := s.stopTask(ctx, t, reason); err != nil {
+					s.cfg.Log.Error("stop a task", "task", t.ID, "error", err)
+				}
+			})
 		}
 	}
+	all.Wait()
 }
 
 // stopTask cancels one task: the runtime stops it if it is running there, otherwise its final state is stored here. It
@@ -40,11 +36,6 @@ func (s *Service) stopTask(ctx context.Context, t task.Task, reason string) erro
 	if s.runner.Stop(t.ID) {
 		return s.runner.AwaitStop(ctx, t.ID)
 	}
-	return s.endStopped(ctx, t, reason)
-}
-
-// endStopped stores the end of a task that the runtime does not run.
-func (s *Service) endStopped(ctx context.Context, t task.Task, reason string) error {
 	err := s.EndTask(ctx, t, task.Result{State: task.Canceled, Reason: reason})
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 		return nil // the task has ended, or its conversation is gone
