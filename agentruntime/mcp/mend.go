@@ -51,10 +51,10 @@ func mendMessage(raw []byte, methodOf func(id string) (method string, exact json
 	} else {
 		return raw
 	}
-	return encode(msg, raw)
+	return encodeOr(msg, raw)
 }
 
-func encode(v any, otherwise []byte) []byte {
+func encodeOr(v any, otherwise []byte) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return otherwise
@@ -85,7 +85,7 @@ func mendError(raw json.RawMessage) json.RawMessage {
 	if e.Code == 0 {
 		e.Code = -32000
 	}
-	return encode(e, raw)
+	return encodeOr(e, raw)
 }
 
 func mendParams(method string, raw json.RawMessage) json.RawMessage {
@@ -98,12 +98,12 @@ func mendParams(method string, raw json.RawMessage) json.RawMessage {
 		for _, name := range []string{"progress", "total"} {
 			var f float64
 			if v, ok := p[name]; ok && lenientjson.Decode(v, &f) == nil {
-				p[name] = encode(f, v)
+				p[name] = encodeOr(f, v)
 			}
 		}
 		textMembers(p, "message")
 	}
-	return encode(p, raw)
+	return encodeOr(p, raw)
 }
 
 func mendResult(method string, raw json.RawMessage) json.RawMessage {
@@ -121,7 +121,7 @@ func mendResult(method string, raw json.RawMessage) json.RawMessage {
 	if info := (members{}); r["serverInfo"] != nil && lenientjson.Decode(r["serverInfo"], &info) == nil {
 		textMembers(info, "name", "title", "version")
 		listMembers(info, "icons")
-		r["serverInfo"] = encode(info, r["serverInfo"])
+		r["serverInfo"] = encodeOr(info, r["serverInfo"])
 	}
 	switch method {
 	case "tools/list":
@@ -131,7 +131,7 @@ func mendResult(method string, raw json.RawMessage) json.RawMessage {
 			r["content"] = mendList(v, mendBlock)
 			if odd := bytes.TrimSpace(v); string(r["content"]) == "[]" && len(odd) > 2 && odd[0] == '[' &&
 				isNull(r["structuredContent"]) {
-				r["content"] = encode([]json.RawMessage{textBlock("[The answer has content of a kind that this " +
+				r["content"] = encodeOr([]json.RawMessage{textBlock("[The answer has content of a kind that this " +
 					"portal does not know.]")}, v)
 			}
 		}
@@ -140,11 +140,11 @@ func mendResult(method string, raw json.RawMessage) json.RawMessage {
 		}
 		boolMembers(r, "isError")
 	}
-	return encode(r, raw)
+	return encodeOr(r, raw)
 }
 
-// mendObjects returns an object whose members are objects, where a member that is nothing or no object
-// is an empty one, except false, which is none.
+// mendObjects returns an object with objects as members. A member that is nothing or no object becomes
+// an empty one, except false, which is left out.
 func mendObjects(raw json.RawMessage) json.RawMessage {
 	var o members
 	raw = lenientjson.OrObject(raw)
@@ -161,11 +161,11 @@ func mendObjects(raw json.RawMessage) json.RawMessage {
 			inner := members{}
 			if lenientjson.Decode(v, &inner) == nil {
 				boolMembers(inner, "listChanged", "subscribe")
-				o[name] = encode(inner, v)
+				o[name] = encodeOr(inner, v)
 			}
 		}
 	}
-	return encode(o, raw)
+	return encodeOr(o, raw)
 }
 
 // mendList returns a list with the elements that mend accepts. A single value is a list of one.
@@ -180,7 +180,7 @@ func mendList(raw json.RawMessage, mend func(json.RawMessage) (json.RawMessage, 
 			out = append(out, m)
 		}
 	}
-	return encode(out, raw)
+	return encodeOr(out, raw)
 }
 
 func mendTool(raw json.RawMessage) (json.RawMessage, bool) {
@@ -209,11 +209,11 @@ func mendTool(raw json.RawMessage) (json.RawMessage, bool) {
 		} else {
 			textMembers(a, "title")
 			boolMembers(a, "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-			t["annotations"] = encode(a, v)
+			t["annotations"] = encodeOr(a, v)
 		}
 	}
 	objectMembers(t, "execution")
-	return encode(t, raw), true
+	return encodeOr(t, raw), true
 }
 
 // mendSchema returns the schema of a tool as an object of type "object".
@@ -225,7 +225,7 @@ func mendSchema(raw json.RawMessage) json.RawMessage {
 	}
 	if lenientjson.TextOf(s["type"]) != "object" {
 		s["type"] = json.RawMessage(`"object"`)
-		raw = encode(s, raw)
+		raw = encodeOr(s, raw)
 	}
 	properties, has := s["properties"]
 	required, needs := s["required"]
@@ -240,7 +240,7 @@ func mendSchema(raw json.RawMessage) json.RawMessage {
 	if lists {
 		delete(s, "required")
 	}
-	return encode(s, raw)
+	return encodeOr(s, raw)
 }
 
 func mendBlock(raw json.RawMessage) (json.RawMessage, bool) {
@@ -263,7 +263,7 @@ func mendBlock(raw json.RawMessage) (json.RawMessage, bool) {
 	case "image", "audio":
 		ok := mendData(b, "data")
 		keepMembers(b, "type", "data", "mimeType", "annotations", "_meta")
-		return encode(b, raw), ok
+		return encodeOr(b, raw), ok
 	case "resource":
 		var r members
 		v := b["resource"]
@@ -278,16 +278,16 @@ func mendBlock(raw json.RawMessage) (json.RawMessage, bool) {
 		if _, has := r["uri"]; !has {
 			r["uri"] = json.RawMessage(`"file"`)
 		}
-		b["resource"] = encode(r, v)
+		b["resource"] = encodeOr(r, v)
 		keepMembers(b, "type", "resource", "annotations", "_meta")
-		return encode(b, raw), true
+		return encodeOr(b, raw), true
 	case "resource_link":
 		_, ok := b["uri"]
 		keepMembers(b, "type", "uri", "name", "title", "description", "mimeType", "annotations", "_meta")
 		if _, has := b["name"]; !has && ok {
 			b["name"] = b["uri"]
 		}
-		return encode(b, raw), ok
+		return encodeOr(b, raw), ok
 	case "tool_use", "tool_result":
 		return raw, false
 	}
@@ -298,7 +298,7 @@ func mendBlock(raw json.RawMessage) (json.RawMessage, bool) {
 }
 
 func textBlock(s string) json.RawMessage {
-	return encode(map[string]string{"type": "text", "text": s}, nil)
+	return encodeOr(map[string]string{"type": "text", "text": s}, nil)
 }
 
 // mendData writes a member as plain base64: of a data URL without its head, of the alphabet for URLs in
@@ -309,7 +309,7 @@ func mendData(b members, name string) bool {
 		s = rest
 		media, _, _ := strings.Cut(strings.TrimPrefix(head, "data:"), ";")
 		if lenientjson.TextOf(b["mimeType"]) == "" && media != "" {
-			b["mimeType"] = encode(media, nil)
+			b["mimeType"] = encodeOr(media, nil)
 		}
 	}
 	s = strings.Join(strings.Fields(strings.NewReplacer("-", "+", "_", "/").Replace(s)), "")
@@ -317,7 +317,7 @@ func mendData(b members, name string) bool {
 	if err != nil {
 		return false
 	}
-	b[name] = encode(data, nil)
+	b[name] = encodeOr(data, nil)
 	return true
 }
 
@@ -341,7 +341,7 @@ func mendAudience(b members) {
 		LastModified string   `json:"lastModified,omitempty"`
 	}
 	if v, ok := b["annotations"]; ok && lenientjson.Decode(v, &a) == nil {
-		b["annotations"] = encode(a, v)
+		b["annotations"] = encodeOr(a, v)
 	}
 }
 
@@ -377,7 +377,7 @@ func textMembers(o members, names ...string) {
 			continue
 		}
 		if s := lenientjson.TextOf(v); s != "" {
-			o[name] = encode(s, v)
+			o[name] = encodeOr(s, v)
 		} else {
 			delete(o, name)
 		}
@@ -390,7 +390,7 @@ func boolMembers(o members, names ...string) {
 		v, ok := o[name]
 		var b bool
 		if ok && lenientjson.Decode(v, &b) == nil {
-			o[name] = encode(b, v)
+			o[name] = encodeOr(b, v)
 		}
 	}
 }

@@ -240,8 +240,8 @@ func newAnthropicReader(in io.Reader) *anthropicReader {
 // Head implements chunkReader: the answer in one piece, which is kept for the message about another form.
 func (r *anthropicReader) Head() []byte { return r.head.Bytes() }
 
-// open decides the form of the answer, and reads one in one piece.
-func (r *anthropicReader) open() (openai.Chunk, error) {
+// openAnswer decides the form of the answer, and reads one in one piece.
+func (r *anthropicReader) openAnswer() (openai.Chunk, error) {
 	whole, err := openai.SkipToJSON(r.in)
 	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return openai.Chunk{}, openai.ErrNoChat
@@ -291,7 +291,7 @@ type anthropicEvent struct {
 func (r *anthropicReader) Next() (openai.Chunk, error) {
 	for !r.ended {
 		if r.events == nil {
-			return r.open()
+			return r.openAnswer()
 		}
 		data, err := r.events.Next()
 		if errors.Is(err, io.EOF) && !r.seen {

@@ -291,7 +291,7 @@ func (c *collector) addChunk(ch openai.Chunk) error {
 
 // addAnswer adds text of the model, which may hold thoughts.
 func (c *collector) addAnswer(text string) error {
-	answer, thought, all := c.splitter.add(text)
+	answer, thought, all := c.splitter.addText(text)
 	if all {
 		addThoughts(&c.thoughts, c.text.String())
 		c.text.Reset()
@@ -303,7 +303,7 @@ func (c *collector) addAnswer(text string) error {
 // finishText adds the text that was held back. It is not checked against the bound, because it is short.
 func (c *collector) finishText() {
 	_ = c.addAnswer(c.joiner.Flush())
-	answer, thought := c.splitter.flush()
+	answer, thought := c.splitter.flushRest()
 	_ = c.addText(answer, c.onDelta)
 	addThoughts(&c.thoughts, thought)
 	c.reply.Text = c.text.String()

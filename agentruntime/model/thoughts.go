@@ -2,6 +2,7 @@ package model
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"agentsite/internal/openai"
 )
@@ -32,9 +33,9 @@ type thoughtSplitter struct {
 	trim    bool   // white space that follows is dropped
 }
 
-// add takes the next piece. It returns what that adds to the answer and to the thoughts. all is true if
+// addText takes the next piece. It returns the additions to the answer and to the thoughts. all is true if
 // the whole answer before was thoughts, too.
-func (s *thoughtSplitter) add(text string) (answer, thought string, all bool) {
+func (s *thoughtSplitter) addText(text string) (answer, thought string, all bool) {
 	text, s.pending = s.pending+text, ""
 	var out, hidden strings.Builder
 	for text != "" {
@@ -53,7 +54,7 @@ func (s *thoughtSplitter) add(text string) (answer, thought string, all bool) {
 		if n < 0 {
 			n = len(text)
 		}
-		out.WriteString(s.pass(text[:n]))
+		out.WriteString(s.passText(text[:n]))
 		if text = text[n:]; text == "" {
 			break
 		}
@@ -62,7 +63,7 @@ func (s *thoughtSplitter) add(text string) (answer, thought string, all bool) {
 		case wait:
 			s.pending, text = text, ""
 		case end == "":
-			out.WriteString(s.pass(text[:1]))
+			out.WriteString(s.passText(text[:1]))
 			text = text[1:]
 		case end == loneEnd && !s.tagged && hasFold(text, loneEnd):
 			hidden.WriteString(out.String())
@@ -70,28 +71,28 @@ func (s *thoughtSplitter) add(text string) (answer, thought string, all bool) {
 			text, all, s.tagged, s.begun, s.trim = text[len(loneEnd):], true, true, false, true
 			s.line = ""
 		default:
-			n := strings.IndexAny(text, ">]▷")
-			text = text[n:]
-			text = strings.TrimLeft(text, ">]▷")
+			n := strings.IndexAny(text, ">]▷") // the last character of the tag
+			_, size := utf8.DecodeRuneInString(text[n:])
+			text = text[n+size:]
 			s.inside, s.tagged = end, true
 		}
 	}
 	return out.String(), hidden.String(), all
 }
 
-// flush returns the text that was held back because it could have become a tag.
-func (s *thoughtSplitter) flush() (answer, thought string) {
+// flushRest returns the text that was held back because it could have become a tag.
+func (s *thoughtSplitter) flushRest() (answer, thought string) {
 	text := s.pending
 	s.pending = ""
 	if s.inside != "" {
 		return "", text
 	}
-	return s.pass(text), ""
+	return s.passText(text), ""
 }
 
-// pass notes where in its line the answer is after text, and returns text without white space that
+// passText notes where in its line the answer is after text, and returns text without white space that
 // follows thoughts.
-func (s *thoughtSplitter) pass(text string) string {
+func (s *thoughtSplitter) passText(text string) string {
 	if s.trim {
 		if text = strings.TrimLeft(text, " \t\r\n"); text == "" {
 			return ""

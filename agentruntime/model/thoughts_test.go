@@ -33,6 +33,7 @@ var thoughtCases = map[string][2]string{
 	"a < b and <thin":                        {"a < b and <thin", ""},
 	"<thimble>":                              {"<thimble>", ""},
 	"<think>a < b </ think></think>c":        {"c", "a < b </ think>"},
+	"<think>>]a</think>b":                    {"b", ">]a"},
 	"[1] is a list":                          {"[1] is a list", ""},
 	"<div>\n[x](y)\n</div>":                  {"<div>\n[x](y)\n</div>", ""},
 }
@@ -41,13 +42,13 @@ var thoughtCases = map[string][2]string{
 func split(pieces []string) (answer, thoughts string) {
 	var s thoughtSplitter
 	for _, p := range pieces {
-		a, h, all := s.add(p)
+		a, h, all := s.addText(p)
 		if all {
 			thoughts, answer = thoughts+answer, ""
 		}
 		answer, thoughts = answer+a, thoughts+h
 	}
-	a, h := s.flush()
+	a, h := s.flushRest()
 	return answer + a, strings.TrimSpace(thoughts + h)
 }
 

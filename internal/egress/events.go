@@ -46,7 +46,7 @@ func (e *EventReader) Next() ([]byte, error) {
 	}
 }
 
-// NextEvent is Next, with the name of the event. It also returns events with a Problem but no data, whose
+// NextEvent is Next, with the name of the event. It also returns events with a Problem but no data; their
 // Data is nil.
 func (e *EventReader) NextEvent() (StreamEvent, error) {
 	e.event, e.name, e.problem = e.event[:0], "", nil

@@ -44,9 +44,6 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	return err
 }
 
-// maxNumbered bounds the number that is added to a proposed name which is taken.
-const maxNumbered = 100
-
 // Publish registers an agent with the actor as owner. A draft with only the endpoint of an A2A agent is
 // completed from its agent card, whose name gets a number if it is taken. An endpoint that does not answer is registered as unreachable.
 func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agent, error) {
@@ -78,16 +75,14 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 		return Agent{}, err
 	}
 	err = s.store.CreateAgent(ctx, a, sealed)
-	for n, name := 2, a.Name; fault.Is(err, fault.Conflict) && !chosen && n <= maxNumbered; n++ {
+	for n, name := 2, a.Name; fault.Is(err, fault.Conflict) && !chosen && n <= ident.MaxNumbered; n++ {
 		a.Name = ident.Numbered(name, n)
 		err = s.store.CreateAgent(ctx, a, sealed)
 	}
-	if err != nil {
-		if fault.Is(err, fault.Conflict) {
-			return Agent{}, &fault.Error{Kind: fault.Conflict,
-				Safe:   "The name " + a.Name + " is taken. Choose another.",
-				Fields: map[string]string{"name": "taken; choose another"}, Err: err}
-		}
+	if fault.Is(err, fault.Conflict) {
+		return Agent{}, &fault.Error{Kind: fault.Conflict, Safe: "The name " + a.Name + " is taken. Choose another.",
+			Fields: map[string]string{"name": "taken; choose another"}, Err: err}
+	} else if err != nil {
 		return Agent{}, err
 	}
 	s.indexAgent(a)

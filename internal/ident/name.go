@@ -43,6 +43,9 @@ func CheckName(name string) error {
 	return nil
 }
 
+// MaxNumbered bounds the number that is added to a proposed name which is taken.
+const MaxNumbered = 100
+
 // Numbered returns a name with a number at its end, cut to the length of names.
 func Numbered(name string, n int) string {
 	end := "-" + strconv.Itoa(n)

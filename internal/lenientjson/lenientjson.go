@@ -1,4 +1,4 @@
-// Package lenientjson decodes JSON of other servers, whose languages write it otherwise: an empty list
+// Package lenientjson decodes JSON of servers in other languages, which write it otherwise: an empty list
 // for an empty object, null for nothing, numbers as text, one value in place of a list, a byte order
 // mark. A value of a form that its field does not have costs only itself. It decodes; it does not check:
 // input from callers that must be refused when it is malformed goes through strictjson instead.
@@ -150,7 +150,7 @@ func setInteger(to reflect.Value, raw jsontext.Value) {
 	}
 }
 
-// setList sets a slice from a list, whose elements that cannot be decoded are left out; from an object
+// setList sets a slice from a list, without the elements that cannot be decoded; from an object
 // with the indexes as names, as PHP writes a list with gaps; or from a single value.
 func setList(to reflect.Value, raw jsontext.Value) {
 	var parts []jsontext.Value
@@ -162,7 +162,7 @@ func setList(to reflect.Value, raw jsontext.Value) {
 			return
 		}
 	case '{':
-		if parts = indexed(raw); parts == nil {
+		if parts = indexedValues(raw); parts == nil {
 			parts = []jsontext.Value{raw}
 		}
 	default:
@@ -171,16 +171,16 @@ func setList(to reflect.Value, raw jsontext.Value) {
 	to.Set(reflect.MakeSlice(to.Type(), 0, len(parts)))
 	for _, p := range parts {
 		one := reflect.New(to.Type().Elem())
-		if !fits(one.Elem().Type(), p.Kind()) || json.Unmarshal(p, one.Interface(), options) != nil {
+		if !fitsType(one.Elem().Type(), p.Kind()) || json.Unmarshal(p, one.Interface(), options) != nil {
 			continue
 		}
 		to.Set(reflect.Append(to, one.Elem()))
 	}
 }
 
-// fits reports whether an element of a list may be a value of kind: nothing, and a plain value in place
+// fitsType reports whether an element of a list may be a value of kind: nothing, and a plain value in place
 // of an object, are left out.
-func fits(t reflect.Type, kind jsontext.Kind) bool {
+func fitsType(t reflect.Type, kind jsontext.Kind) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -196,8 +196,8 @@ func fits(t reflect.Type, kind jsontext.Kind) bool {
 	return kind == '{'
 }
 
-// indexed returns the values of an object whose names are all numbers, nil for other objects.
-func indexed(raw jsontext.Value) []jsontext.Value {
+// indexedValues returns the values of an object with only numbers as names, nil for other objects.
+func indexedValues(raw jsontext.Value) []jsontext.Value {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true),
 		jsontext.AllowDuplicateNames(true))
 	if _, err := dec.ReadToken(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Forms names members of requests of a protocol whose values may have another form than its schema.
+// Forms names members of requests of a protocol that may have another form than in its schema.
 type Forms struct {
 	Objects []string // an empty list is an empty object
 	Texts   []string // a number is a text
@@ -16,11 +16,11 @@ type Forms struct {
 // maxMended bounds the depth to which Mend looks.
 const maxMended = 8
 
-// Mend returns a JSON value in which the named members have the forms of the schema, at any depth. What
-// is no JSON is returned as it is.
-func (f Forms) Mend(raw []byte) []byte { return f.mend(bytes.TrimSpace(raw), maxMended) }
+// Mend returns a JSON value in which the named members have the forms of the schema, at any depth. Other
+// text than JSON is returned as it is.
+func (f Forms) Mend(raw []byte) []byte { return f.mendValue(bytes.TrimSpace(raw), maxMended) }
 
-func (f Forms) mend(raw []byte, depth int) []byte {
+func (f Forms) mendValue(raw []byte, depth int) []byte {
 	if len(raw) == 0 || depth == 0 {
 		return raw
 	}
@@ -31,9 +31,9 @@ func (f Forms) mend(raw []byte, depth int) []byte {
 			return raw
 		}
 		for i := range list {
-			list[i] = f.mend(list[i], depth-1)
+			list[i] = f.mendValue(list[i], depth-1)
 		}
-		return marshal(list, raw)
+		return marshalOr(list, raw)
 	case '{':
 		var o map[string]json.RawMessage
 		if json.Unmarshal(raw, &o) != nil {
@@ -44,17 +44,17 @@ func (f Forms) mend(raw []byte, depth int) []byte {
 			case slices.Contains(f.Objects, name) && isEmptyList(bytes.TrimSpace(v)):
 				o[name] = json.RawMessage("{}")
 			case slices.Contains(f.Texts, name) && (v[0] == '-' || v[0] >= '0' && v[0] <= '9'):
-				o[name] = marshal(string(v), v)
+				o[name] = marshalOr(string(v), v)
 			case !slices.Contains(f.Opaque, name):
-				o[name] = f.mend(v, depth-1)
+				o[name] = f.mendValue(v, depth-1)
 			}
 		}
-		return marshal(o, raw)
+		return marshalOr(o, raw)
 	}
 	return raw
 }
 
-func marshal(v any, otherwise []byte) []byte {
+func marshalOr(v any, otherwise []byte) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return otherwise

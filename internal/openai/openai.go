@@ -86,7 +86,7 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 	switch b[0] {
 	case 'n':
 	case '"':
-		*c = Content(unquote(b))
+		*c = Content(unquoteText(b))
 	case '[':
 		var parts []json.RawMessage
 		if err := lenientjson.Decode(b, &parts); err != nil {
@@ -108,7 +108,7 @@ func partText(raw json.RawMessage) Content {
 	case 'n', '[', 't', 'f':
 		return ""
 	case '"':
-		return Content(unquote(raw))
+		return Content(unquoteText(raw))
 	case '{':
 	default:
 		return Content(raw)

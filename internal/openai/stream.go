@@ -93,8 +93,8 @@ func SkipToJSON(in *bufio.Reader) (bool, error) {
 // streamBegin matches the beginning of a stream of events, which may be a comment.
 var streamBegin = regexp.MustCompile(`^[\s\x{FEFF}]*(:|(data|event|id|retry)\b)`)
 
-// open decides the form of the answer.
-func (r *Reader) open() error {
+// openAnswer decides the form of the answer.
+func (r *Reader) openAnswer() error {
 	r.opened = true
 	whole, err := SkipToJSON(r.in)
 	switch {
@@ -131,7 +131,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 // io.ErrUnexpectedEOF means that the stream ended without it.
 func (r *Reader) Next() (Chunk, error) {
 	if !r.opened {
-		if err := r.open(); err != nil {
+		if err := r.openAnswer(); err != nil {
 			r.done = true
 			return Chunk{}, err
 		}

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// unquote returns the text of a JSON string. Half of a surrogate pair becomes three bytes as in WTF-8,
+// unquoteText returns the text of a JSON string. Half of a surrogate pair becomes three bytes as in WTF-8,
 // and bytes that are not UTF-8 are kept, because the rest of the character may be in the next piece.
-func unquote(raw []byte) string {
+func unquoteText(raw []byte) string {
 	s := strings.TrimSuffix(strings.TrimPrefix(string(raw), `"`), `"`)
 	if !strings.Contains(s, `\`) {
 		return s
@@ -63,20 +63,20 @@ func (j *Joiner) Add(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		high := half(s[i:], 0xA0)
+		high := surrogateHalf(s[i:], 0xA0)
 		switch {
 		case r != utf8.RuneError || n != 1:
 			b.WriteString(s[i : i+n])
 			i += n
-		case high != 0 && half(s[i+3:], 0xB0) != 0:
-			b.WriteRune(utf16.DecodeRune(high, half(s[i+3:], 0xB0)))
+		case high != 0 && surrogateHalf(s[i+3:], 0xB0) != 0:
+			b.WriteRune(utf16.DecodeRune(high, surrogateHalf(s[i+3:], 0xB0)))
 			i += 6
 		case high != 0 && i+3 == len(s), !utf8.FullRuneInString(s[i:]):
 			j.rest = s[i:]
 			return b.String()
 		default:
 			b.WriteRune(utf8.RuneError)
-			if i++; high != 0 || half(s[i-1:], 0xB0) != 0 {
+			if i++; high != 0 || surrogateHalf(s[i-1:], 0xB0) != 0 {
 				i += 2
 			}
 		}
@@ -84,7 +84,7 @@ func (j *Joiner) Add(s string) string {
 	return b.String()
 }
 
-// Flush returns a mark for the rest, whose other half did not come; "" if there is none.
+// Flush returns a mark for the rest, because its other half did not come; "" if there is none.
 func (j *Joiner) Flush() string {
 	if j.rest == "" {
 		return ""
@@ -99,9 +99,9 @@ func JoinHalves(s string) string {
 	return j.Add(s) + j.Flush()
 }
 
-// half returns the half of a surrogate pair that s begins with, 0 for none. from is the second byte of
+// surrogateHalf returns the half of a surrogate pair that s begins with, 0 for none. from is the second byte of
 // the first one of its kind.
-func half(s string, from byte) rune {
+func surrogateHalf(s string, from byte) rune {
 	if len(s) < 3 || s[0] != 0xED || s[1] < from || s[1] > from+0x0F || s[2]&0xC0 != 0x80 {
 		return 0
 	}

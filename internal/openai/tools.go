@@ -53,7 +53,7 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 	case string(b) == "null":
 		return nil
 	case len(b) > 0 && b[0] == '"':
-		*a = Arguments(unquote(b))
+		*a = Arguments(unquoteText(b))
 		return nil
 	}
 	var out bytes.Buffer

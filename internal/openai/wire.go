@@ -47,7 +47,7 @@ type wireMessage struct {
 	Reasoning4   Content       `json:"reasoning_details"`
 }
 
-// wireContent is a content whose parts may also be thoughts.
+// wireContent is a content with parts that may also be thoughts.
 type wireContent struct{ text, thought Content }
 
 // UnmarshalJSON implements json.Unmarshaler.

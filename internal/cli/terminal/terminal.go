@@ -9,9 +9,10 @@ import (
 
 // escapes matches the sequences that control a terminal: CSI, OSC and other strings up to their end, and
 // the short ones.
-var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[ -/]*[0-~]|[\x00\x07\x0e\x0f\x7f]")
+var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)|" +
+	"\x1b[ -/]*[0-~]|[\x00\x07\x0e\x0f\x7f]")
 
-// begun matches a sequence at the end of the text whose rest may follow.
+// begun matches an unfinished sequence at the end of the text.
 var begun = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*|[\\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?$")
 
 // maxHeld bounds the bytes of an unfinished sequence.
@@ -59,7 +60,7 @@ func (f *Filter) Add(p []byte) []byte {
 	f.held = f.held || bytes.IndexByte(all, '\r') >= 0
 	if f.held || !f.passed && len(all) <= maxShort {
 		f.wait = bytes.Clone(all)
-		if len(f.wait) > maxHeld { // Only what follows the last return can stay.
+		if len(f.wait) > maxHeld { // Only the text after the last return can stay.
 			if at := bytes.LastIndexByte(f.wait, '\r'); at > 0 {
 				f.wait = f.wait[at:]
 			}
