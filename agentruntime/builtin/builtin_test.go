@@ -16,6 +16,7 @@ import (
 	"agentsite/docs"
 	"agentsite/internal/hub"
 	"agentsite/internal/index"
+	"agentsite/internal/meaning"
 	"agentsite/internal/task"
 )
 
@@ -550,3 +551,30 @@ func BenchmarkGuide(b *testing.B) {
 type searchFunc func(context.Context, hub.Query) (hub.Page, error)
 
 func (f searchFunc) Search(ctx context.Context, q hub.Query) (hub.Page, error) { return f(ctx, q) }
+
+// TestGuide_FindsByMeaning asks for agents in words that they do not use.
+func TestGuide_FindsByMeaning(t *testing.T) {
+	model, err := meaning.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := index.NewWithMeaning(model, meaning.Dims)
+	for _, a := range []hub.Agent{
+		{ID: "vet", Name: "vet", Title: "Small Animal Practice", Description: "Veterinary advice.",
+			Skills: []hub.Skill{{ID: "a", Name: "Canine illness", Description: "Assesses symptoms of dogs."}}},
+		{ID: "pipes", Name: "pipes", Title: "Plumber on Call", Description: "Repairs of household plumbing.",
+			Skills: []hub.Skill{{ID: "a", Name: "Pipe leak repair", Description: "Seals leaking pipes."}}},
+	} {
+		a.Kind, a.Visibility, a.Liveness.State = hub.A2A, hub.Public, hub.Alive
+		x.Put(a)
+	}
+	d := New(config(x))
+	for asked, want := range map[string]string{
+		"my puppy has a fever":            "/agents/vet",
+		"water is dripping under my sink": "/agents/pipes",
+	} {
+		if got := say(t, d, call("guide", asked)); !strings.Contains(got, want) || strings.Contains(got, "/docs/") {
+			t.Errorf("%q: %s", asked, got)
+		}
+	}
+}
