@@ -63,7 +63,8 @@ func (d *Pages) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	return d.site.Render(w, r, http.StatusOK, templates.Goals(d.site.Frame(r, actor, "Goals"), v))
 }
 
-// form shows the form for a goal, filled from the address. With "preview" it also shows the agents that would be picked.
+// form shows the form for a goal, filled from the address. With "preview" it also shows the agents that would be
+// picked.
 func (d *Pages) form(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to give goals to teams of agents.")

@@ -36,8 +36,8 @@ func drawTree(v team.View) templates.GoalTree {
 
 // addTeam adds the lead of a team and its members below.
 func addTeam(t *templates.GoalTree, v team.View, depth int, lead string) {
-	at := addNode(t, templates.TreeNode{Kind: "lead", Name: lead, About: "of this portal, " + stateWords[v.State.Phase.Public()]},
-		depth)
+	about := "of this portal, " + stateWords[v.State.Phase.Public()]
+	at := addNode(t, templates.TreeNode{Kind: "lead", Name: lead, About: about}, depth)
 	for _, k := range v.State.Members {
 		addMember(t, v, k, depth+1, at)
 	}
