@@ -270,7 +270,7 @@ func (t *Tools) Remember(ctx context.Context, call task.Call, tool prompt.Tool, 
 	return t.grants.Remember(ctx, u, a != prompt.Never, here)
 }
 
-// Forget implements prompt.Grants. A person of another portal, who has no page here, takes decisions back by it.
+// Forget implements prompt.Grants. People of other portals have no page here and take decisions back by it.
 func (t *Tools) Forget(ctx context.Context, call task.Call) error {
 	p := personOf(call)
 	if p.ID == "" {

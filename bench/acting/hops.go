@@ -20,20 +20,20 @@ const (
 
 // measureHops measures questions that go through a chain of agents, one after the other.
 func (b *bench) measureHops() error {
-	p, err := b.start(1)
+	p, err := b.startPortal(1)
 	if err != nil {
 		return err
 	}
-	defer p.end()
+	defer p.stopAll()
 	for i := range chain {
 		name, instructions, tools := fmt.Sprintf("link-%d", i), "Answer.", []string(nil)
 		if i < chain-1 {
 			instructions, tools = fmt.Sprintf("%slink-%d;", askNext, i+1), []string{"ask"}
 		}
-		if err := p.register(name, instructions, tools...); err != nil {
+		if err := p.registerAgent(name, instructions, tools...); err != nil {
 			return err
 		}
-		if err := p.allow(name); err != nil {
+		if err := p.allowAsking(name); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (b *bench) measureHops() error {
 // askChain asks the first agent and returns the time until the answer, which has come from the last one.
 func (p *portal) askChain() (time.Duration, error) {
 	at := time.Now()
-	res, err := send(p.client, http.MethodPost, "http://"+p.Addr+"/v1/chat/completions", p.tokens[0], map[string]any{"model": "link-0",
+	res, err := sendJSON(p.client, http.MethodPost, "http://"+p.Addr+"/v1/chat/completions", p.tokens[0], map[string]any{"model": "link-0",
 		"messages": []any{map[string]string{"role": "user", "content": "go on"}}})
 	if err != nil {
 		return 0, err

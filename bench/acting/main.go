@@ -47,8 +47,8 @@ func run(args []string) error {
 	})
 }
 
-// child starts this program as a model or as a proxy. The caller must end it.
-func child(role, argument string) (*proc.Process, error) {
+// startChild starts this program as a model or as a proxy. The caller must end it.
+func startChild(role, argument string) (*proc.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

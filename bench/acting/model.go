@@ -31,12 +31,12 @@ func serveModel(rate string) error {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		if err := in.answer(w, time.Second/time.Duration(perSecond)); err != nil {
+		if err := in.writeAnswer(w, time.Second/time.Duration(perSecond)); err != nil {
 			return // The reader is gone.
 		}
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	})
-	return serve(mux)
+	return serveUntilEnd(mux)
 }
 
 // question is a request to the model.
@@ -54,7 +54,7 @@ const (
 	askNext   = "ask next "   // the name of an agent follows
 )
 
-func (q question) answer(w http.ResponseWriter, every time.Duration) error {
+func (q question) writeAnswer(w http.ResponseWriter, every time.Duration) error {
 	last := q.Messages[len(q.Messages)-1]
 	if _, span, ok := strings.Cut(last.Content, streamFor); ok {
 		span, _, _ = strings.Cut(span, ";")
@@ -62,7 +62,7 @@ func (q question) answer(w http.ResponseWriter, every time.Duration) error {
 		if err != nil {
 			return err
 		}
-		return stream(w, during, every)
+		return writeStream(w, during, every)
 	}
 	_, next, asks := strings.Cut(q.Messages[0].Content, askNext)
 	if asks && last.Role != "tool" {
@@ -77,8 +77,8 @@ func (q question) answer(w http.ResponseWriter, every time.Duration) error {
 	return writeChunk(w, `{"content":"done"}`, "stop")
 }
 
-// stream writes chunks with the time at which each is written, in nanoseconds.
-func stream(w http.ResponseWriter, during, every time.Duration) error {
+// writeStream writes chunks with the time at which each is written, in nanoseconds.
+func writeStream(w http.ResponseWriter, during, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for end := time.Now().Add(during); ; <-tick.C {
@@ -110,7 +110,7 @@ func serveProxy(addr string) error {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
 	proxy.FlushInterval = -1
 	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 1000}
-	return serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveUntilEnd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The whole question first: the answer may begin before the last of it was passed on, which ends the connection.
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -122,7 +122,7 @@ func serveProxy(addr string) error {
 	}))
 }
 
-func serve(h http.Handler) error {
+func serveUntilEnd(h http.Handler) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

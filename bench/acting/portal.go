@@ -26,17 +26,17 @@ type portal struct {
 	client *http.Client
 }
 
-// start starts a model and a portal on a new folder with accounts. The caller must call end.
-func (b *bench) start(people int) (*portal, error) {
+// startPortal starts a model and a portal on a new folder with accounts. The caller must call stopAll.
+func (b *bench) startPortal(people int) (*portal, error) {
 	dir, err := os.MkdirTemp(b.Dir, "portal-")
 	if err != nil {
 		return nil, err
 	}
 	p := &portal{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000, DisableCompression: true}}}
-	if p.tokens, err = seed(dir, people); err != nil {
+	if p.tokens, err = seedPortal(dir, people); err != nil {
 		return nil, fmt.Errorf("fill a portal: %w", err)
 	}
-	if p.model, err = child("model", strconv.Itoa(b.rate)); err != nil {
+	if p.model, err = startChild("model", strconv.Itoa(b.rate)); err != nil {
 		return nil, err
 	}
 	// One provider and one agent do all the work, so that their usual bounds would be measured.
@@ -50,13 +50,13 @@ func (b *bench) start(people int) (*portal, error) {
 	return p, nil
 }
 
-func (p *portal) end() {
+func (p *portal) stopAll() {
 	p.Process.Stop()
 	p.model.Stop()
 }
 
-// seed creates a data folder with that number of accounts and returns an API token of each.
-func seed(dir string, people int) (tokens []string, err error) {
+// seedPortal creates a data folder with that number of accounts and returns an API token of each.
+func seedPortal(dir string, people int) (tokens []string, err error) {
 	if _, err := ident.CreateKeys(dir); err != nil {
 		return nil, err
 	}
@@ -75,28 +75,28 @@ func seed(dir string, people int) (tokens []string, err error) {
 	return tokens, nil
 }
 
-// register registers a prompt agent of the first account.
-func (p *portal) register(name, instructions string, tools ...string) error {
-	return p.call(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Part of a measurement.",
+// registerAgent registers a prompt agent of the first account.
+func (p *portal) registerAgent(name, instructions string, tools ...string) error {
+	return p.callAPI(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Part of a measurement.",
 		"kind": "prompt", "visibility": "public", "config": map[string]any{"instructions": instructions, "tools": tools}})
 }
 
-// allow lets an agent of the first account ask every public one for that account.
-func (p *portal) allow(agent string) error {
-	return p.call(http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": agent, "tool": "ask", "scope": "public",
+// allowAsking lets an agent of the first account ask every public one for that account.
+func (p *portal) allowAsking(agent string) error {
+	return p.callAPI(http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": agent, "tool": "ask", "scope": "public",
 		"decision": "allow"})
 }
 
-func (p *portal) call(method, path string, body any) error {
-	res, err := send(p.client, method, "http://"+p.Addr+path, p.tokens[0], body)
+func (p *portal) callAPI(method, path string, body any) error {
+	res, err := sendJSON(p.client, method, "http://"+p.Addr+path, p.tokens[0], body)
 	if err != nil {
 		return err
 	}
 	return res.Body.Close()
 }
 
-// send sends JSON and returns the answer, whose body the caller must close. A status other than 2xx is an error.
-func send(c *http.Client, method, address, token string, body any) (*http.Response, error) {
+// sendJSON sends JSON and returns the answer, whose body the caller must close. A status other than 2xx is an error.
+func sendJSON(c *http.Client, method, address, token string, body any) (*http.Response, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return nil, err

@@ -33,15 +33,15 @@ type streamed struct {
 // measureStreams compares streams through a prompt agent with those through a proxy.
 func (b *bench) measureStreams() error {
 	const people = 25
-	p, err := b.start(people)
+	p, err := b.startPortal(people)
 	if err != nil {
 		return err
 	}
-	defer p.end()
-	if err := p.register("writer", "Write."); err != nil {
+	defer p.stopAll()
+	if err := p.registerAgent("writer", "Write."); err != nil {
 		return err
 	}
-	proxy, err := child("proxy", p.model.Addr)
+	proxy, err := startChild("proxy", p.model.Addr)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (b *bench) readStreams(side *proc.Process, p *portal, model string, n int) 
 // readStream reads one stream: the time until its first token, and the time on the way of each further chunk.
 func readStream(c *http.Client, addr, token, model string, during time.Duration) (first time.Duration, chunks []time.Duration, err error) {
 	at := time.Now()
-	res, err := send(c, http.MethodPost, "http://"+addr+"/v1/chat/completions", token, map[string]any{"model": model, "stream": true,
+	res, err := sendJSON(c, http.MethodPost, "http://"+addr+"/v1/chat/completions", token, map[string]any{"model": model, "stream": true,
 		"messages": []any{map[string]string{"role": "user", "content": streamFor + during.String() + ";"}}})
 	if err != nil {
 		return 0, nil, err

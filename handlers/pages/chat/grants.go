@@ -9,7 +9,7 @@ import (
 	"agentsite/templates"
 )
 
-// grantsHere returns what the actor allowed and refused agents in one conversation only.
+// grantsHere returns the grants of the actor for one conversation only.
 func (d *Room) grantsHere(ctx context.Context, actor ident.Actor, conversationID string) ([]templates.GrantRow, error) {
 	if d.grants == nil {
 		return []templates.GrantRow{}, nil
@@ -22,7 +22,7 @@ func (d *Room) grantsHere(ctx context.Context, actor ident.Actor, conversationID
 	return rows, err
 }
 
-// askAgain takes back what the actor allowed and refused in one conversation only.
+// askAgain revokes the grants of the actor for one conversation only.
 func (d *Room) askAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, _ url.Values) (string, error) {
 		if _, err := d.chat.Get(r.Context(), actor, id); err != nil {
