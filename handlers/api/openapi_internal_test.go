@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/address"
 	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/spending"
+	"agentsite/handlers/personal"
 	"agentsite/handlers/respond"
 	"agentsite/handlers/search"
 	"agentsite/internal/agentkind"
@@ -67,7 +68,7 @@ var bodyTypes = map[string]any{
 	"AddOwnerInput": addOwnerBody{}, "AgentInput": DraftJSON{}, "AgentStatusInput": statusJSON{},
 	"AttestationInput": attestBody{}, "BranchInput": branchBody{}, "CallLimitsInput": hub.Limits{},
 	"ChatPreferencesInput": PrefsJSON{}, "ConversationChangeInput": roomBody{}, "ConversationInput": conversationBody{},
-	"DomainInput": proveDomainBody{}, "EditInput": editBody{}, "ExportInput": federation.Export{},
+	"EraseMeInput": personal.EraseBody{}, "DomainInput": proveDomainBody{}, "EditInput": editBody{}, "ExportInput": federation.Export{},
 	"ImportInput": federation.Import{}, "LinkInput": linkBody{}, "MembersInput": membersBody{},
 	"NewPeerInput": addPeerBody{}, "OfferAnswerInput": answerBody{}, "OfferInput": offerBody{},
 	"PartInput": task.Part{}, "PeerInput": peerBody{}, "PeerPolicyInput": policyBody{},

@@ -6,14 +6,18 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
 
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/personal"
+	"agentsite/templates"
 )
 
 // Handlers answers the routes of the API and the pages. Create them with New.
@@ -32,11 +36,14 @@ func New(service *personal.Service, sessions *request.Sessions, site *pages.Site
 // API declares the routes below /api/v1.
 func (h *Handlers) API(r chi.Router) {
 	r.Post("/me/export", h.sessions.API(h.export))
+	r.Delete("/me", h.sessions.API(h.eraseMe))
 }
 
 // Pages declares the routes of the pages.
 func (h *Handlers) Pages(r chi.Router) {
 	r.Post("/account/export", h.site.Page(h.export))
+	r.Get("/account/delete", h.site.Page(h.eraseForm))
+	r.Post("/account/delete", h.site.Page(h.erase))
 }
 
 // export sends the archive while it is made. An error after the beginning aborts the answer, so that nobody takes a
@@ -79,4 +86,57 @@ type begun struct {
 func (b *begun) Write(p []byte) (int, error) {
 	b.begun = true
 	return b.ResponseWriter.Write(p)
+}
+
+// EraseBody is the body of DELETE /me.
+type EraseBody struct {
+	Confirm string `json:"confirm"`
+}
+
+func (h *Handlers) eraseMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in EraseBody
+	if err := request.DecodeBody(w, r, &in); err != nil {
+		return err
+	}
+	if err := h.service.Erase(r.Context(), actor, in.Confirm); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// eraseForm shows the form that deletes the account. Somebody who signed in a while ago must sign in again, which the
+// page explains.
+func (h *Handlers) eraseForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return respond.SeeOther(w, r, "/login?next="+url.QueryEscape("/account/delete"))
+	}
+	return h.showErase(w, r, actor, http.StatusOK, nil)
+}
+
+func (h *Handlers) showErase(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	errs templates.FieldErrors) error {
+	v := templates.EraseView{Name: actor.Name, Errors: errs}
+	if err := h.service.MayErase(r.Context(), actor); fault.Is(err, fault.Forbidden) {
+		v.Refused = fault.As(err).Safe
+	} else if err != nil {
+		return err
+	}
+	return h.site.Render(w, r, code, templates.Erase(h.site.Frame(r, actor, "Delete your account"), v))
+}
+
+func (h *Handlers) erase(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	if err := h.service.Erase(r.Context(), actor, in.Get("confirm")); err != nil {
+		messages, code, ok := pages.FieldErrors(w, err)
+		if !ok {
+			return err
+		}
+		return h.showErase(w, r, actor, code, messages)
+	}
+	h.sessions.ClearCookie(w)
+	return respond.SeeOther(w, r, "/")
 }

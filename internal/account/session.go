@@ -234,6 +234,21 @@ func (s *Service) LogOut(ctx context.Context, actor ident.Actor) error {
 	return nil
 }
 
+// SignedInAt returns the time at which the session began with which the actor authenticated. Another credential is a
+// NotFound fault.
+func (s *Service) SignedInAt(ctx context.Context, actor ident.Actor) (time.Time, error) {
+	list, err := s.store.ListCredentials(ctx, actor.ID, SessionCredential)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, c := range list {
+		if c.ID == actor.Credential {
+			return c.CreatedAt, nil
+		}
+	}
+	return time.Time{}, fault.New(fault.NotFound, "This is no session.")
+}
+
 // LogOutEverywhere ends all sessions of the actor's account, but not its API tokens.
 func (s *Service) LogOutEverywhere(ctx context.Context, actor ident.Actor) error {
 	if err := requirePerson(actor); err != nil {

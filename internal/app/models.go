@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/control"
 	"agentsite/internal/fault"
 	"agentsite/internal/grant"
 	"agentsite/internal/ident"
 	"agentsite/internal/models"
+	"agentsite/internal/personal"
+	"agentsite/internal/settings"
 	"agentsite/internal/usage"
 	"agentsite/internal/weborigin"
 )
@@ -55,4 +58,13 @@ func (o ownedAgents) OwnedAgent(ctx context.Context, actor ident.Actor, name str
 		err = fault.New(fault.Forbidden, "Only the owner of %s, who pays for its models, may do that.", a.Handle())
 	}
 	return a.ID, err
+}
+
+// newPersonal returns the service for the data of people, who may erase their own accounts.
+func (p *Portal) newPersonal(host string) *personal.Service {
+	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub}
+	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts, func(ctx context.Context, name string) error {
+		_, err := remover.Remove(ctx, name)
+		return err
+	})
 }

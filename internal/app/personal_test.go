@@ -111,3 +111,22 @@ func TestExport_HasEverythingOfThePersonAlone(t *testing.T) {
 	token := ada.NewToken("chat:read")
 	token.Must(http.MethodPost, "/api/v1/me/export", nil, http.StatusForbidden)
 }
+
+// A person erases their account with its name and a new session; tokens and wrong names erase nothing.
+func TestErase_TakesANewSessionAndTheName(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	agent := ada.Agent("public", agenttest.NewOpenAIServer(t).Base(agenttest.Echo))
+	ada.NewToken().Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": "ada"}, http.StatusForbidden)
+	ada.Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": "bob"}, http.StatusBadRequest)
+	ada.Must(http.MethodGet, "/api/v1/agents/"+agent, nil, http.StatusOK)
+	ada.Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": "ada"}, http.StatusNoContent)
+	ada.Must(http.MethodGet, "/api/v1/me", nil, http.StatusUnauthorized)
+	bob.Must(http.MethodGet, "/api/v1/agents/"+agent, nil, http.StatusNotFound)
+	if r, err := p.Control().Verify(t.Context()); err != nil || len(r.Faults) > 0 {
+		t.Error(r.Faults, err)
+	}
+	bob.Must(http.MethodPost, "/account/delete", form("confirm", "bob"), http.StatusSeeOther)
+	bob.Must(http.MethodGet, "/api/v1/me", nil, http.StatusUnauthorized)
+}

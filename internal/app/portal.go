@@ -46,7 +46,6 @@ import (
 	"agentsite/internal/meaning"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
-	"agentsite/internal/personal"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
@@ -297,8 +296,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
-		Personal:     personal.New(p.db.Personal, p.db.Chat.Files, host),
-		Publications: p.publications(), Connections: p.connections,
+		Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {

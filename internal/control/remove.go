@@ -4,9 +4,11 @@ import (
 	"context"
 	"io"
 
+	"agentsite/internal/account"
 	"agentsite/internal/ident"
 	"agentsite/internal/personal"
 	"agentsite/internal/task"
+	"agentsite/store"
 )
 
 // Removal is the result of the removal of an account.
@@ -32,19 +34,32 @@ type AgentIndex interface {
 // removalPage is the number of conversations that are read at a time.
 const removalPage = 100
 
-// RemoveUser implements Control. Each step is a transaction of its own, because an account can have
+// Remover erases accounts.
+type Remover struct {
+	Accounts *account.Service
+	DB       *store.DB
+	Rooms    RoomLeaver
+	Agents   AgentIndex
+}
+
+// RemoveUser implements Control.
+func (c *localControl) RemoveUser(ctx context.Context, name string) (Removal, error) {
+	return Remover{c.accounts, c.db, c.rooms, c.agents}.Remove(ctx, name)
+}
+
+// Remove erases the account of a name with its data. Each step is a transaction of its own, because an account can have
 // thousands of conversations. The account is disabled first and its rows are erased last, so that a removal
 // that was interrupted can be repeated.
-func (c *localControl) RemoveUser(ctx context.Context, name string) (Removal, error) {
-	a, err := c.accounts.BeginRemoval(ctx, system, name)
+func (c Remover) Remove(ctx context.Context, name string) (Removal, error) {
+	a, err := c.Accounts.BeginRemoval(ctx, system, name)
 	if err != nil {
 		return Removal{}, err
 	}
 	out := Removal{Name: a.Name}
-	if err := c.agents.OwnerChanged(ctx, a.ID, true); err != nil {
+	if err := c.Agents.OwnerChanged(ctx, a.ID, true); err != nil {
 		return out, err
 	}
-	agents, err := c.db.Hub.AgentsOf(ctx, a.ID)
+	agents, err := c.DB.Hub.AgentsOf(ctx, a.ID)
 	if err != nil {
 		return out, err
 	}
@@ -52,19 +67,19 @@ func (c *localControl) RemoveUser(ctx context.Context, name string) (Removal, er
 		if one.OwnerID != a.ID {
 			continue // a co-owned agent stays with its owner
 		}
-		if err := c.db.Hub.DeleteAgent(ctx, one.ID); err != nil {
+		if err := c.DB.Hub.DeleteAgent(ctx, one.ID); err != nil {
 			return out, err
 		}
 		out.Agents++
 	}
 	person := ident.Actor{Kind: ident.Person, ID: a.ID, Name: a.Name}
 	for {
-		rooms, err := c.db.ListRooms(ctx, a.ID, removalPage)
+		rooms, err := c.DB.ListRooms(ctx, a.ID, removalPage)
 		if err != nil {
 			return out, err
 		}
 		for _, id := range rooms {
-			if err := c.rooms.DeleteConversation(ctx, person, id); err != nil {
+			if err := c.Rooms.DeleteConversation(ctx, person, id); err != nil {
 				return out, err
 			}
 			out.Conversations++
@@ -73,7 +88,7 @@ func (c *localControl) RemoveUser(ctx context.Context, name string) (Removal, er
 			break
 		}
 	}
-	return out, c.db.EraseAccount(ctx, a.ID, system)
+	return out, c.DB.EraseAccount(ctx, a.ID, system)
 }
 
 // ExportUser implements Control.
@@ -82,7 +97,7 @@ func (c *localControl) ExportUser(ctx context.Context, name string, w io.Writer)
 	if err != nil {
 		return err
 	}
-	service := personal.New(c.db.Personal, c.db.Chat.Files, "this portal")
+	service := personal.New(c.db.Personal, c.db.Chat.Files, "this portal", nil, nil)
 	return service.Export(ctx, personal.Subject{ID: a.ID, Name: a.Name}, w)
 }
 

@@ -41,11 +41,15 @@ type Service struct {
 	files   Files
 	portal  string
 	exports *limit.Keyed // by account
+	logins  Logins
+	erase   Eraser
 }
 
-// New returns a service. portal is the host of the portal, which archives name.
-func New(store Store, files Files, portal string) *Service {
-	return &Service{store: store, files: files, portal: portal, exports: limit.New(time.Minute, 5, 10_000)}
+// New returns a service. portal is the host of the portal, which archives name. A service that only exports needs no
+// logins and no eraser.
+func New(store Store, files Files, portal string, logins Logins, erase Eraser) *Service {
+	return &Service{store: store, files: files, portal: portal, exports: limit.New(time.Minute, 5, 10_000),
+		logins: logins, erase: erase}
 }
 
 // Subject is the account whose data is exported.
