@@ -87,7 +87,10 @@ class Topics:
         for kinds in self.at:
             count = min(len(kinds[kind]), self.random.integers(1, 4))
             chosen.append(self.random.choice(kinds[kind], size=count, replace=False))
-        return sparse.vstack([sparse.csr_matrix(self.bags[c].sum(0)) for c in chosen]).tocsr()
+        rows = np.repeat(np.arange(len(chosen)), [len(c) for c in chosen])
+        phrases = np.concatenate(chosen)
+        ones = np.ones(len(phrases), np.float32)
+        return sparse.csr_matrix((ones, (rows, phrases)), (len(chosen), self.bags.shape[0])) @ self.bags
 
     def pair(self):
         """The profession in one language and its customers' words in either, or the profession in the other."""
@@ -100,7 +103,6 @@ def main(folder, cache, out):
     src = sources.Sources(Path(folder), Path(cache))
     english, further, foreign, glosses = src.words(), src.further_words(), src.foreign(), src.glosses()[:GLOSSES]
     chinese = [k for k in foreign if re.fullmatch("[\u4e00-\u9fff]+", k)]
-    phrases = src.chinese_phrases()
     others = [k for k in foreign if k not in set(chinese) | set(further)]
 
     # 1. Each English word through the teacher, its 256 strongest directions, weighted by rarity.
@@ -127,8 +129,7 @@ def main(folder, cache, out):
     use = np.concatenate([src.use("words", english[:-len(further)]), src.use("further", further)])
     use_foreign = src.use("foreign", foreign, 128)
     place = {k: i for i, k in enumerate(foreign)}
-    use_chinese = np.concatenate([use_foreign[[place[k] for k in chinese]], src.use("phrases", phrases)])
-    chinese += phrases
+    use_chinese = use_foreign[[place[k] for k in chinese]]
     middle = use[:len(english) - len(further)].mean(0)
     frequent = np.array(scores) > -13
     known = use[frequent] - middle
@@ -140,7 +141,8 @@ def main(folder, cache, out):
         near, share = [], []
         for i in range(0, len(vectors), 2000):
             like = unit(vectors[i:i + 2000] - middle) @ unit(use[nouns] - middle).T
-            best = np.argsort(-like, axis=1, kind="stable")[:, :PARTS]
+            best = np.argpartition(-like, PARTS, axis=1)[:, :PARTS]
+            best = np.take_along_axis(best, np.argsort(-np.take_along_axis(like, best, 1), axis=1, kind="stable"), 1)
             near.append(nouns[best])
             share.append(np.exp(np.take_along_axis(like, best, 1) / 0.05))
         share = np.concatenate(share)

@@ -11,9 +11,6 @@ from reference import normalize
 
 HERE = Path(__file__).parent
 KINDS = ("noun", "verb", "adj", "adv")
-# Files of WordNet (lexnames) whose words are about trades, things, acts and states, not species or names.
-SUBJECTS = {"04", "06", "08", "09", "10", "13", "14", "17", "18", "26", "29", "31", "35", "36", "37", "38", "40",
-            "41", "42"}
 # Words that are too new for WordNet.
 NEW = """ffmpeg linkedin whatsapp telegram wechat alipay paypal chatgpt openai llm rag mcp http json xml yaml csv regex
 oauth webhook websocket tcp udp ssh tls git github gitlab npm pip numpy pandas pytorch tensorflow spark kafka nginx
@@ -79,7 +76,7 @@ class Sources:
                 words = [re.sub(r"\(.*\)", "", fields[4 + 2 * i]).replace("_", " ") for i in range(int(fields[3], 16))]
                 parts = [part.strip() for part in gloss.strip().split(";")]
                 definition = "; ".join(part for part in parts if not part.startswith('"'))
-                self.synsets.append((fields[1], words, definition))
+                self.synsets.append((words, definition))
                 self.used.update(re.findall("[a-z]+", normalize(gloss)))
 
     def words(self):
@@ -96,33 +93,24 @@ class Sources:
         return sorted(found)
 
     def further_words(self):
-        """Words of the topics and of WordNet's subjects that are not in words()."""
+        """Words of the topics, and new ones, that are not in words()."""
         text = (HERE / "topics.txt").read_text(encoding="utf-8")
         of_topics = set(NEW.split())
         for line in text.splitlines():
             if not line.startswith("#"):
                 of_topics |= set(re.findall("[a-z0-9]+", normalize(line)))
-        of_subjects = {word for file, words, _ in self.synsets if file in SUBJECTS for word in words
-                       if re.fullmatch("[a-z]{4,16}", word)}
-        return sorted({key for key in of_topics | of_subjects if len(key) > 1} - set(self.words()))
+        return sorted({key for key in of_topics if len(key) > 1} - set(self.words()))
 
     def foreign(self):
         """Words of other languages, sorted: all but parts of words in Latin letters."""
         english = set(self.words())
         parts = {key for key in self.parts if not key.isascii()}
-        return sorted(key for key in set(self.starts) | parts if key not in english and len(key) <= 16
-                      and (key in parts or key in self.starts))
-
-    def chinese_phrases(self):
-        """Words of the topics in Chinese that are not in foreign()."""
-        found = {phrase for topic in topics() for part in topic[2:] for phrase in part
-                 if re.fullmatch("[\u4e00-\u9fff]{2,4}", phrase)}
-        return sorted(found - set(self.foreign()))
+        return sorted(key for key in set(self.starts) | parts if key not in english and len(key) <= 16)
 
     def glosses(self):
         """Words with their definition, the frequent ones first, without proper names."""
         found = []
-        for _, words, definition in self.synsets:
+        for words, definition in self.synsets:
             if not words[0][0].isupper():
                 count = sum(self.tagged[word.lower().replace(" ", "_")] for word in words)
                 found.append((-count, ", ".join(words[:3]) + ": " + " ".join(definition.split()[:20])))
