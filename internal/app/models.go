@@ -12,7 +12,6 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/models"
 	"agentsite/internal/personal"
-	"agentsite/internal/settings"
 	"agentsite/internal/usage"
 	"agentsite/internal/weborigin"
 )
