@@ -246,10 +246,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if err := p.openAccounts(policy); err != nil {
 		return err
 	}
-	if p.senses, err = meaning.Open(); err != nil {
-		return fmt.Errorf("open the model of meanings: %w", err)
+	if err := p.openIndex(); err != nil {
+		return err
 	}
-	p.index = index.NewWithMeaning(p.senses, meaning.Dims)
 	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(p.index, host)); err != nil {
 		return err
 	}
@@ -441,6 +440,15 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	p.log.Info("stopped")
 	return errors.Join(err, werr)
+}
+
+// openIndex makes the empty index of agents, which finds them by words and by meaning.
+func (p *Portal) openIndex() (err error) {
+	if p.senses, err = meaning.Open(); err != nil {
+		return fmt.Errorf("open the model of meanings: %w", err)
+	}
+	p.index = index.NewWithMeaning(p.senses, meaning.Dims)
+	return nil
 }
 
 // encodeAgents adds the meanings of the agents that are loaded, at the start and later from other portals. It begins
