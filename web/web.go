@@ -131,14 +131,13 @@ func (cfg Config) boundReaders(next http.Handler) http.Handler {
 	return cfg.Readers.Handler(request.ClientAddr, next)
 }
 
-// requestID gives each request a random id of this portal. An id from the client would let it forge
-// log lines, and the ids of chi contain the name of this machine.
 // cleanSlashes takes doubled slashes and one at the end out of the path, because clients join addresses
-// that end in one with paths that begin with one. The files below /static keep theirs.
+// that end in one with paths that begin with one. The files below /static keep theirs, and so do the signed
+// requests of other portals.
 func cleanSlashes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := joinSlashes(r.URL.Path)
-		if path == r.URL.Path || strings.HasPrefix(path+"/", "/static/") {
+		if path == r.URL.Path || strings.HasPrefix(path+"/", "/static/") || strings.HasPrefix(path, "/peering/") {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -160,6 +159,8 @@ func joinSlashes(path string) string {
 	return path
 }
 
+// requestID gives each request a random id of this portal. An id from the client would let it forge
+// log lines, and the ids of chi contain the name of this machine.
 func requestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, ident.NewID())))

@@ -53,8 +53,6 @@ type Config struct {
 	// Search finds agents with the rights of a guest, because every caller sees the results. Nil finds
 	// nothing.
 	Search Searcher
-	// Senses compares questions and sections of the manual by their meaning; nil compares words only.
-	Senses Encoder
 	// Manual holds the sections that guide answers from, in reading order.
 	Manual []Section
 	// PortalURL is put before links for callers that are no browsers; may be empty.
@@ -72,12 +70,6 @@ func (c Config) withDefaults() Config {
 	}
 	c.PortalURL = strings.TrimRight(c.PortalURL, "/")
 	return c
-}
-
-// Encoder turns a text into a vector of length 1, so that texts of similar meaning have similar directions; nil for a
-// text of which it knows nothing.
-type Encoder interface {
-	Encode(text string) []float32
 }
 
 // Searcher finds agents of the directory. A query without results is no error.

@@ -125,7 +125,7 @@ var subjects = map[string]string{"operate/postgresql": "postgresql"}
 // isReference reports whether a section is for implementers. Such sections rank by referenceWorth.
 func (s Section) isReference() bool {
 	return strings.HasPrefix(s.Title, "Protocol: ") || strings.HasPrefix(s.Page, "operate/") ||
-		slices.Contains([]string{"connect", "performance", "glossary"}, s.Page)
+		slices.Contains([]string{"connect", "performance", "glossary", "agents"}, s.Page)
 }
 
 // urlPath returns the path of the section on this portal.

@@ -68,6 +68,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if again, err := d.forgetAnswers(ctx, call, cfg.Tools); err != nil {
 		return task.Result{}, err
 	} else if again {
+		out.Text(askAgainReply)
 		return task.Result{State: task.Completed, Parts: []task.Part{task.TextPart(askAgainReply)}}, nil
 	}
 	r := &run{d: d, call: call, cfg: cfg, out: out}

@@ -35,20 +35,20 @@ func New(service *personal.Service, sessions *request.Sessions, site *pages.Site
 
 // API declares the routes below /api/v1.
 func (h *Handlers) API(r chi.Router) {
-	r.Post("/me/export", h.sessions.API(h.export))
+	r.Post("/me/export", h.sessions.API(h.exportData))
 	r.Delete("/me", h.sessions.API(h.eraseMe))
 }
 
 // Pages declares the routes of the pages.
 func (h *Handlers) Pages(r chi.Router) {
-	r.Post("/account/export", h.site.Page(h.export))
+	r.Post("/account/export", h.site.Page(h.exportData))
 	r.Get("/account/delete", h.site.Page(h.eraseForm))
-	r.Post("/account/delete", h.site.Page(h.erase))
+	r.Post("/account/delete", h.site.Page(h.eraseAccount))
 }
 
-// export sends the archive while it is made. An error after the beginning aborts the answer, so that nobody takes a
+// exportData sends the archive while it is made. An error after the beginning aborts the answer, so that nobody takes a
 // part for the whole.
-func (h *Handlers) export(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (h *Handlers) exportData(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	of, err := h.service.MayExport(actor)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (h *Handlers) showErase(w http.ResponseWriter, r *http.Request, actor ident
 	return h.site.Render(w, r, code, templates.Erase(h.site.Frame(r, actor, "Delete your account"), v))
 }
 
-func (h *Handlers) erase(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (h *Handlers) eraseAccount(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		mcp:    servers,
 		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}}),
 		build: builtin.New(builtin.Config{
-			Search: publicAgents{p}, Senses: p.senses,
+			Search: publicAgents{p},
 			Manual: manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
 		}),
 	}

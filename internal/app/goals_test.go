@@ -168,7 +168,7 @@ func TestGoals_TheExampleOfTheManual(t *testing.T) {
 	if !ok {
 		t.Fatal("no page")
 	}
-	_, example, _ := strings.Cut(page.Source, "## What does a goal look like from begin to end?")
+	_, example, _ := strings.Cut(page.Source, "## Example: a goal from begin to end")
 	_, text, _ := strings.Cut(example, "“")
 	text, _, _ = strings.Cut(text, "”")
 	var want []string

@@ -242,7 +242,6 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	host := p.url.Host
 	p.name, p.keys, p.started = cmp.Or(p.set.Name, host), keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
-
 	if err := p.openAccounts(policy); err != nil {
 		return err
 	}
@@ -266,8 +265,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{
 		Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), Log: p.log,
 		FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Rooms: roomLimits(p.set.Bounds.Rooms)})
-	p.chats = chats
-	p.tasks, p.teams = task.NewService(p.db.Tasks, queue, chats), p.newTeams()
+	p.chats, p.tasks = chats, task.NewService(p.db.Tasks, queue, chats)
+	p.teams = p.newTeams()
 	p.queue, p.callers = queue, p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys,

@@ -84,7 +84,7 @@ func TestBackup_SaysWhyItFailed(t *testing.T) {
 		t.Fatal("the socket does not answer")
 	}
 	var out bytes.Buffer
-	if err := c.Backup(ctx, &out, ""); err == nil || !strings.Contains(err.Error(), "back up the keys") || out.Len() > 0 {
+	if err := c.Backup(ctx, &out, ""); err == nil || !strings.Contains(err.Error(), "back up seal.key") || out.Len() > 0 {
 		t.Errorf("%v, %d bytes", err, out.Len())
 	}
 	c.Close()

@@ -78,14 +78,14 @@ func (r *reader) next(size int) string {
 
 func (r *reader) number() int {
 	if bytes := r.next(4); bytes != "" {
-		return int(number32(bytes))
+		return int(readUint32(bytes))
 	}
 	return 0
 }
 
-func number16(b string) uint16 { return uint16(b[0]) | uint16(b[1])<<8 }
+func readUint16(b string) uint16 { return uint16(b[0]) | uint16(b[1])<<8 }
 
-func number32(b string) uint32 {
+func readUint32(b string) uint32 {
 	return uint32(b[3])<<24 | uint32(b[2])<<16 | uint32(b[1])<<8 | uint32(b[0])
 }
 
@@ -97,7 +97,7 @@ func (t *table) read(r *reader) {
 	t.keys = r.next(t.end(t.count - 1))
 }
 
-func (t *table) end(i int) int { return int(number32(t.ends[4*i:])) }
+func (t *table) end(i int) int { return int(readUint32(t.ends[4*i:])) }
 
 func (t *table) key(i int) string {
 	start := 0
@@ -157,12 +157,12 @@ func (m *Model) readRow(p piece, row *[Dims]float32) {
 	first := (p.row - m.own.count) * parts
 	for i := first; i < first+parts; i++ {
 		share := float32(m.partShares[i]) / wholeShare
-		m.addVector(int(number16(m.partRows[2*i:])), p.share*share, row)
+		m.addVector(int(readUint16(m.partRows[2*i:])), p.share*share, row)
 	}
 }
 
 func (m *Model) addVector(vector int, share float32, row *[Dims]float32) {
-	scale := math.Float32frombits(uint32(number16(m.scales[2*vector:])) << 16)
+	scale := math.Float32frombits(uint32(readUint16(m.scales[2*vector:])) << 16)
 	scale *= share
 	numbers := m.numbers[vector*Dims/2 : (vector+1)*Dims/2]
 	for i := range len(numbers) {

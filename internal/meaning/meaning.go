@@ -53,7 +53,7 @@ func (m *Model) Encode(text string) []float32 {
 func (m *Model) EncodeWeighted(text string) (vector []float32, weight float32) {
 	var sum, row [Dims]float32
 	left := maxPieces
-	for run := range runs(normalize(cut(text))) {
+	for run := range splitRuns(normalizeText(cutText(text))) {
 		for piece := range m.pieces(run) {
 			if left--; left < 0 {
 				break
@@ -62,10 +62,10 @@ func (m *Model) EncodeWeighted(text string) (vector []float32, weight float32) {
 			for i, value := range row {
 				sum[i] += value
 			}
-			weight += length(&row)
+			weight += vectorLength(&row)
 		}
 	}
-	size := length(&sum)
+	size := vectorLength(&sum)
 	if size < minLength {
 		return nil, weight
 	}
@@ -76,8 +76,8 @@ func (m *Model) EncodeWeighted(text string) (vector []float32, weight float32) {
 	return vector, weight
 }
 
-// cut returns the first bytes of a text, without part of a rune at the end.
-func cut(text string) string {
+// cutText returns the first bytes of a text, without part of a rune at the end.
+func cutText(text string) string {
 	if len(text) <= maxTextBytes {
 		return text
 	}
@@ -88,7 +88,7 @@ func cut(text string) string {
 	return text[:end]
 }
 
-func length(vector *[Dims]float32) float32 {
+func vectorLength(vector *[Dims]float32) float32 {
 	// Four sums do not wait for each other.
 	var a, b, c, d float32
 	for i := 0; i < Dims; i += 4 {

@@ -81,7 +81,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	model := open(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		if part := cut(text); len(part) > maxTextBytes || utf8.ValidString(text) && !utf8.ValidString(part) {
+		if part := cutText(text); len(part) > maxTextBytes || utf8.ValidString(text) && !utf8.ValidString(part) {
 			t.Errorf("cut to %q", part)
 		}
 		vector, weight := model.EncodeWeighted(text)

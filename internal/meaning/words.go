@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalize returns a text in compatibility forms and lower case, without the accents of Latin, Greek and Cyrillic.
-func normalize(text string) string {
+// normalizeText returns a text in compatibility forms and lower case, without the accents of Latin, Greek and Cyrillic.
+func normalizeText(text string) string {
 	ascii := true
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -52,8 +52,8 @@ type run struct {
 	spaceless bool
 }
 
-// runs yields the runs of a text.
-func runs(text string) iter.Seq[run] {
+// splitRuns yields the runs of a text.
+func splitRuns(text string) iter.Seq[run] {
 	return func(yield func(run) bool) {
 		start, kind := -1, false
 		for i, r := range text {

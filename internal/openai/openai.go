@@ -224,6 +224,14 @@ func (e *Error) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// addCode sets the type, parameter and code from the error of a server, if it is an object.
+func (e *Error) addCode(raw json.RawMessage) {
+	var from Error
+	if len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, &from) == nil {
+		e.Type, e.Param, e.Code = from.Type, from.Param, from.Code
+	}
+}
+
 // ModelList is the answer of GET /models, object "list".
 type ModelList struct {
 	Object string  `json:"object"`

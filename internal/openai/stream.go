@@ -240,6 +240,7 @@ func (r *Reader) addValue(raw []byte) error {
 	}
 	if reason, failed := w.problem(raw); failed {
 		r.addProblem(reason)
+		r.queue[len(r.queue)-1].Error.addCode(w.Error)
 		return nil
 	}
 	r.chat = r.chat || w.Choices != nil

@@ -36,17 +36,17 @@ func New(t *team.Service, site *pages.Site, m *markup.Renderer) *Pages { return 
 
 // Routes declares the routes of the pages.
 func (d *Pages) Routes(r chi.Router) {
-	r.Get("/goals", d.site.Page(d.list))
-	r.Post("/goals", d.site.Page(d.start))
-	r.Get("/goals/new", d.site.Page(d.form))
-	r.Get("/goals/{id}", d.site.Page(d.show))
-	r.Get("/goals/{id}/export.md", d.site.Page(d.export))
-	r.Post("/goals/{id}/cancel", d.site.Page(d.cancel))
-	r.Post("/goals/{id}/say", d.site.Page(d.say))
-	r.Post("/goals/{id}/approve", d.site.Page(d.approve))
+	r.Get("/goals", d.site.Page(d.listGoals))
+	r.Post("/goals", d.site.Page(d.startGoal))
+	r.Get("/goals/new", d.site.Page(d.showForm))
+	r.Get("/goals/{id}", d.site.Page(d.showGoal))
+	r.Get("/goals/{id}/export.md", d.site.Page(d.exportGoal))
+	r.Post("/goals/{id}/cancel", d.site.Page(d.cancelGoal))
+	r.Post("/goals/{id}/say", d.site.Page(d.sayToTeam))
+	r.Post("/goals/{id}/approve", d.site.Page(d.approveCall))
 }
 
-func (d *Pages) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Pages) listGoals(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, next, err := d.teams.List(r.Context(), actor, r.URL.Query().Get("cursor"), 30)
 	if err != nil {
 		return err
@@ -63,9 +63,9 @@ func (d *Pages) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	return d.site.Render(w, r, http.StatusOK, templates.Goals(d.site.Frame(r, actor, "Goals"), v))
 }
 
-// form shows the form for a goal, filled from the address. With "preview" it also shows the agents that would be
+// showForm shows the form for a goal, filled from the address. With "preview" it also shows the agents that would be
 // picked.
-func (d *Pages) form(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Pages) showForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to give goals to teams of agents.")
 	}
@@ -74,8 +74,8 @@ func (d *Pages) form(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	return d.renderForm(w, r, actor, v, q.Get("preview") != "")
 }
 
-// start begins a goal or, with the button "preview", only shows the agents that would be picked.
-func (d *Pages) start(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// startGoal begins a goal or, with the button "preview", only shows the agents that would be picked.
+func (d *Pages) startGoal(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func newDraft(v templates.GoalForm) (team.Draft, error) {
 	return d, c.Err()
 }
 
-func (d *Pages) show(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Pages) showGoal(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.renderGoal(w, r, actor, templates.GoalView{}, http.StatusOK)
 }
 
@@ -213,7 +213,7 @@ func (d *Pages) renderGoal(w http.ResponseWriter, r *http.Request, actor ident.A
 // shownEvents is the number of events on the page of a goal, the last ones. The API has all.
 const shownEvents = 200
 
-func (d *Pages) cancel(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Pages) cancelGoal(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := request.PathParam(r, "id")
 	if _, err := d.teams.Cancel(r.Context(), actor, id); err != nil && !fault.Is(err, fault.Conflict) {
 		return err // a goal that has ended meanwhile is no error
@@ -221,17 +221,17 @@ func (d *Pages) cancel(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return respond.SeeOther(w, r, "/goals/"+url.PathEscape(id))
 }
 
-func (d *Pages) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Pages) sayToTeam(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err
 	}
 	text := request.NormalizeLines(in.Get("text"))
 	_, err = d.teams.Say(r.Context(), actor, request.PathParam(r, "id"), text)
-	return d.answer(w, r, actor, templates.GoalView{Say: text}, err)
+	return d.answerAction(w, r, actor, templates.GoalView{Say: text}, err)
 }
 
-func (d *Pages) approve(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Pages) approveCall(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err
@@ -243,11 +243,11 @@ func (d *Pages) approve(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	// A button has the answer yes or no; otherwise the answer is the text of the field.
 	text := request.NormalizeLines(cmp.Or(in.Get("choice"), in.Get("answer")))
 	_, err = d.teams.Approve(r.Context(), actor, request.PathParam(r, "id"), n, text)
-	return d.answer(w, r, actor, templates.GoalView{Answered: map[int]string{n: text}}, err)
+	return d.answerAction(w, r, actor, templates.GoalView{Answered: map[int]string{n: text}}, err)
 }
 
-// answer goes back to the page of a goal, or shows it with an error and all that was typed.
-func (d *Pages) answer(w http.ResponseWriter, r *http.Request, actor ident.Actor, typed templates.GoalView,
+// answerAction goes back to the page of a goal, or shows it with an error and all that was typed.
+func (d *Pages) answerAction(w http.ResponseWriter, r *http.Request, actor ident.Actor, typed templates.GoalView,
 	err error) error {
 	if err == nil {
 		return respond.SeeOther(w, r, "/goals/"+url.PathEscape(request.PathParam(r, "id")))
@@ -260,8 +260,8 @@ func (d *Pages) answer(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return d.renderGoal(w, r, actor, typed, code)
 }
 
-// export answers with a goal as Markdown.
-func (d *Pages) export(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// exportGoal answers with a goal as Markdown.
+func (d *Pages) exportGoal(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	v, err := d.teams.Get(r.Context(), actor, request.PathParam(r, "id"))
 	if err != nil {
 		return err

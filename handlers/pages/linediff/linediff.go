@@ -16,7 +16,7 @@ const (
 )
 
 // Compare returns the lines of both texts in order, marked as removed, added or common, by the longest
-// common subsequence.
+// commonLines subsequence.
 func Compare(before, after []string) []templates.DiffLine {
 	var out []templates.DiffLine
 	add := func(mark string, list ...string) {
@@ -38,7 +38,7 @@ func Compare(before, after []string) []templates.DiffLine {
 		add(templates.Removed, b...)
 		add(templates.Added, a...)
 	} else {
-		for _, l := range common(b, a) {
+		for _, l := range commonLines(b, a) {
 			add(l.Mark, l.Text)
 		}
 	}
@@ -46,9 +46,9 @@ func Compare(before, after []string) []templates.DiffLine {
 	return out
 }
 
-// common computes Compare with a table of the lengths of the longest common subsequences of all
+// commonLines computes Compare with a table of the lengths of the longest common subsequences of all
 // remainders. The caller limits the sizes by maxCells.
-func common(b, a []string) []templates.DiffLine {
+func commonLines(b, a []string) []templates.DiffLine {
 	wide := len(a) + 1
 	// uint16 suffices, because maxCells keeps the shorter text below 1024 lines
 	rest := make([]uint16, (len(b)+1)*wide)
