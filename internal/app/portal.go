@@ -76,7 +76,6 @@ type Portal struct {
 	scraped  net.Listener // separate address for metrics; nil if none is configured
 	control  *control.Server
 	index    *index.Index
-	senses   *meaning.Model
 	loaded   chan struct{}
 	lock     *control.DataLock
 	// descriptors is how many file descriptors the process may have open.
@@ -443,10 +442,11 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // openIndex makes the empty index of agents, which finds them by words and by meaning.
 func (p *Portal) openIndex() (err error) {
-	if p.senses, err = meaning.Open(); err != nil {
+	senses, err := meaning.Open()
+	if err != nil {
 		return fmt.Errorf("open the model of meanings: %w", err)
 	}
-	p.index = index.NewWithMeaning(p.senses, meaning.Dims)
+	p.index = index.NewWithMeaning(senses, meaning.Dims)
 	return nil
 }
 
