@@ -251,19 +251,6 @@ const (
 // Final reports whether an attempt has ended.
 func (s Status) Final() bool { return s == Completed || s == Broken || s == Dropped }
 
-// rank orders the states; it never falls within an attempt.
-func (s Status) rank() int {
-	switch s {
-	case Planned:
-		return 0
-	case Ready:
-		return 1
-	case Working, Input:
-		return 2
-	}
-	return 3
-}
-
 // Task is one entry of the board.
 type Task struct {
 	N       int    `json:"n"`
