@@ -59,7 +59,8 @@ func newElsewhere(t *testing.T, asks string) *elsewhere {
 		})
 	})
 	mux.Handle("/rpc", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(e, a2asrv.WithLogger(slog.New(slog.DiscardHandler)))))
-	e.Server = httptest.NewServer(mux)
+	e.Server = httptest.NewUnstartedServer(mux) // handlers read e.URL
+	e.Start()
 	t.Cleanup(func() { close(e.ended); e.CloseClientConnections(); e.Close() })
 	return e
 }
