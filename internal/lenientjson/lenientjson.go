@@ -25,7 +25,7 @@ type TextSetter interface{ SetText(text string) }
 
 // Decode decodes the one JSON value in b into v. It returns an error only if b is no JSON or a method of
 // v refuses it.
-func Decode(b []byte, v any) error { return json.Unmarshal(TrimMark(b), v, options) }
+func Decode(b []byte, v any) error { return json.Unmarshal(TrimMark(b), v, options()) }
 
 // IsObject reports whether b is a JSON object, a list without elements, which some languages write for
 // an object without members, or null.
@@ -61,11 +61,10 @@ func TrimMark(b []byte) []byte {
 	return b
 }
 
-var options json.Options
+var legacy = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-func init() { // Its unmarshalers use the options themselves.
-	options = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false),
-		json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
+func options() json.Options {
+	return json.JoinOptions(legacy, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
 }
 
 // decodeAny decodes the next value into the pointer v if it has another form than the type of v, and
@@ -103,12 +102,12 @@ func decodeAny(dec *jsontext.Decoder, v any) error {
 	if err != nil {
 		return err
 	}
-	setValue(to, raw)
+	setValue(to, raw, dec.Options())
 	return nil
 }
 
 // setValue sets to as well as raw allows, else to its zero value.
-func setValue(to reflect.Value, raw jsontext.Value) {
+func setValue(to reflect.Value, raw jsontext.Value, options json.Options) {
 	to.SetZero()
 	switch to.Kind() {
 	case reflect.Bool:
@@ -124,7 +123,7 @@ func setValue(to reflect.Value, raw jsontext.Value) {
 			s.SetText(TextOf(raw))
 		}
 	case reflect.Slice:
-		setList(to, raw)
+		setList(to, raw, options)
 	case reflect.Map:
 	default:
 		setInteger(to, raw)
@@ -152,7 +151,7 @@ func setInteger(to reflect.Value, raw jsontext.Value) {
 
 // setList sets a slice from a list, without the elements that cannot be decoded; from an object
 // with the indexes as names, as PHP writes a list with gaps; or from a single value.
-func setList(to reflect.Value, raw jsontext.Value) {
+func setList(to reflect.Value, raw jsontext.Value, options json.Options) {
 	var parts []jsontext.Value
 	switch raw.Kind() {
 	case 'n':
