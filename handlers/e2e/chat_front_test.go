@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -49,6 +50,7 @@ type front struct {
 	// lose and refuse name requests: the first are heard by the portal, but
 	// their answers get lost; the second are answered with a failure.
 	lose, refuse func(*http.Request) bool
+	buffer       func(*http.Request) bool            // an answer is passed on when it has ended
 	hold         func(*http.Request) <-chan struct{} // a request waits for it
 	seen         []string                            // method and path of every request
 }
@@ -86,6 +88,7 @@ func newFront(t testing.TB) *front {
 			}
 		}
 		down, lose, refuse := f.down || f.away != "" && strings.Contains(cookies, f.away), f.lose != nil && f.lose(r), f.refuse != nil && f.refuse(r)
+		buffer := f.buffer != nil && f.buffer(r)
 		f.seen = append(f.seen, r.Method+" "+r.URL.Path)
 		var wait <-chan struct{}
 		if f.hold != nil {
@@ -103,6 +106,12 @@ func newFront(t testing.TB) *front {
 		case lose:
 			proxy.ServeHTTP(httptest.NewRecorder(), r)
 			hangUp(w)
+		case buffer:
+			whole := httptest.NewRecorder()
+			proxy.ServeHTTP(whole, r)
+			maps.Copy(w.Header(), whole.Header())
+			w.WriteHeader(whole.Code)
+			w.Write(whole.Body.Bytes())
 		default:
 			proxy.ServeHTTP(w, r)
 		}
@@ -188,6 +197,13 @@ func (f *front) refuses(which func(*http.Request) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refuse = which
+}
+
+// buffers has the answers to some requests passed on when they have ended.
+func (f *front) buffers(which func(*http.Request) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.buffer = which
 }
 
 // holds lets requests wait, unread, for what the function returns.

@@ -74,6 +74,32 @@ func TestChat_ResumesAfterCuts(t *testing.T) {
 	}
 }
 
+// TestChat_PollsWhereStreamsAreHeldBack has a network that refuses sockets and delivers answers only when
+// they have ended: what others write, and an agent's answer, come without a reload, each once.
+func TestChat_PollsWhereStreamsAreHeldBack(t *testing.T) {
+	root := needBrowser(t)
+	t.Parallel()
+	f := newFront(t)
+	f.refuses(func(r *http.Request) bool { return strings.EqualFold(r.Header.Get("Upgrade"), "websocket") })
+	f.buffers(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") })
+	p := behind(t, f)
+	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	ada.Meets(bob)
+	id := ada.Conversation("bob", "calc")
+	b := visit(t, root, p, desk).as(ada)
+	b.allow(offNet...)
+	b.enterRoom(id)
+	bob.Say(id, "line 1")
+	b.saidThere("line 1")
+	b.send("@calc 6*7")
+	b.until("the answer", `[...document.querySelectorAll("[data-messages] > [data-kind=agent]")].some((el) => /\b42\b/.test(el.innerText))`)
+	bob.Say(id, "line 2")
+	b.saidThere("line 1", "@calc 6*7", "line 2")
+	b.inOrder()
+	b.until("no complaint", `document.querySelector("[data-state]").hidden`)
+	b.clean("a network that holds answers back")
+}
+
 // TestChat_ResumesAfterThePortalWasKilled kills the portal while somebody
 // writes: what they wrote goes out when it is back, once, and both of their
 // tabs show all of it in order.

@@ -3,6 +3,7 @@ package live_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -61,6 +62,9 @@ func TestLive_EventsResumeByTheirId(t *testing.T) {
 	res, next := s.events(bob, "/"+room+"/live?html=1", "Last-Event-ID", "2")
 	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		t.Fatal(res.Status)
+	}
+	if ev := next(); ev["event"] != "ready" || ev["id"] != "" {
+		t.Errorf("got %v", ev)
 	}
 	if ev := next(); ev["id"] != "3" || ev["event"] != "message" || !strings.Contains(ev["data"], `"html":`) {
 		t.Errorf("got %v", ev)
@@ -126,5 +130,34 @@ func TestLiveInbox_TellsOfAllConversations(t *testing.T) {
 	}
 	if _, err := s.dial(s.Guest(), "/live"); err == nil {
 		t.Error("a stranger is told news")
+	}
+}
+
+// A stream with once=1 has what exists already, from the given message on, and ends.
+func TestLive_OnceEnds(t *testing.T) {
+	s := newLiveSite(t)
+	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
+	room := s.room(ann, bob)
+	const all = 450 // more than a page of history
+	for i := range all {
+		s.say(ann, room, fmt.Sprint("Number ", i))
+	}
+	for _, after := range []int{0, all, all + 10} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/%s/live?once=1&after=%d", s.url, room, after), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Cookie", "agentsite-test="+bob.Cookie)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || strings.Count(string(b), "event: message\n") != max(0, all-after) {
+			t.Errorf("after %d: %d messages, %v", after, strings.Count(string(b), "event: message\n"), err)
+		}
 	}
 }

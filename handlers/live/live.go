@@ -56,7 +56,8 @@ func (d *Streams) Routes(r chi.Router) {
 }
 
 // serveLive streams a conversation from ?after=SEQ on, as server-sent events if the request accepts them,
-// otherwise over a WebSocket. The stream ends when the actor may no longer read.
+// otherwise over a WebSocket. The stream ends when the actor may no longer read; server-sent events with
+// ?once=1 end after the updates that exist already.
 func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	after, err := request.QueryInt(r, "after", -1)
 	if err != nil {
@@ -86,7 +87,7 @@ func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.
 			return err
 		}
 		defer sub.Close()
-		return d.liveSSE(ctx, w, sub, html)
+		return d.liveSSE(ctx, w, sub, html, r.URL.Query().Get("once") == "1")
 	}
 	base := serverContext(r)
 	ctx, stop, err := d.guardSocket(base, r, actor)

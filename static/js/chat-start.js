@@ -9,6 +9,7 @@
   const states = { "": "", offline: "Offline", waiting: "Reconnecting…", over: "Not connected. Reload the page" };
   chat.link = window.agentsite.live({
     path: () => api + "/live?html=1&after=" + transcript.lastSeq(),
+    waiting: () => api + "/live?html=1&once=1&after=" + transcript.lastSeq(),
     probe: api,
     on: {
       open: () => emit("open"),

@@ -1,5 +1,6 @@
-// A live stream of the portal: a WebSocket, or server-sent events where something on the way lets none through. It comes
-// back by itself and resumes; the listeners interpret the events. Needs app.js.
+// A live stream of the portal: a WebSocket, or server-sent events where something on the way lets none through, or
+// requests every few seconds where server-sent events are held back too. It comes back by itself and resumes; the
+// listeners interpret the events. Needs app.js.
 "use strict";
 
 (() => {
@@ -7,21 +8,26 @@
   const longestWait = 20000;
   const longestConnect = 10000;
   const longestSleep = 30000; // a page hidden for longer may hold a stream that died unnoticed
+  const firstEvent = 5000; // the portal sends one at once; a proxy that holds events back does not
+  const pollEvery = 3000;
+  const pollsBeforeSocket = 100; // then the network may have changed
   const steady = 5000; // a stream that held this long was a good one
   const over = new Set([401, 403, 404, 410]);
   const names = ["message", "delta", "task", "presence", "typing", "read", "news"];
 
   /**
    * live keeps a stream open. path() is its address as of now, probe an address that answers 401, 403 or 404 when there
-   * is nothing to come back to. on has event(e), state("", "offline", "waiting", "over") and open(), all optional but the
+   * is nothing to come back to. waiting() is the address of the events that wait already, for streams that resume; the
+   * portal begins their server-sent events with "ready". on has event(e), state("", "offline", "waiting", "over") and open(), all optional but the
    * first. It returns connect, send, again (drops the stream and comes back at once), stop and open.
    */
-  function live({ path, probe, on }) {
+  function live({ path, probe, on, waiting }) {
     let source = null; // {close, send}
     let isOpen = false;
     let openedAt = 0;
     let failures = 0; // in a row
     let unopened = 0; // sockets that never opened although the portal answered, in a row
+    let polls = 0; // requests that remain before a socket is tried again
     let retry = 0;
     let ended = false;
     let hiddenAt = 0;
@@ -31,7 +37,8 @@
     function connect() {
       clearTimeout(retry);
       if (source || ended) return;
-      source = unopened < 2 ? openSocket() : openEvents();
+      if (polls > 0) source = openPolls();
+      else source = unopened < 2 ? openSocket() : openEvents();
     }
 
     function opened() {
@@ -93,20 +100,61 @@
     function openEvents() {
       const es = new EventSource(path());
       const which = { close: () => es.close(), send: () => false };
-      const tooLong = setTimeout(fail, longestConnect);
+      const tooLong = setTimeout(
+        () => {
+          if (waiting) polls = pollsBeforeSocket;
+          fail();
+        },
+        waiting ? firstEvent : longestConnect,
+      );
       function fail() {
         clearTimeout(tooLong);
         es.close();
         unopened = 1; // one socket is tried again first
         lost(which, false, false);
       }
-      es.onopen = () => {
+      function arrived() {
         clearTimeout(tooLong);
         if (source === which) opened();
-      };
+      }
+      if (waiting) es.addEventListener("ready", arrived);
+      else es.onopen = arrived;
       for (const name of names) es.addEventListener(name, (event) => source === which && hear(event.data));
       es.onerror = fail; // its own way to come back would not wait longer each time
       return which;
+    }
+
+    // openPolls asks for the events that wait, again and again. A hidden page asks rarely.
+    function openPolls() {
+      const stop = new AbortController();
+      const which = { close: () => stop.abort(), send: () => false };
+      setTimeout(async () => {
+        for (let turn = 0; source === which && polls > 0; turn++) {
+          if (!document.hidden || turn % 10 === 0) {
+            polls--;
+            const events = await poll(stop.signal);
+            if (source !== which) return;
+            if (events === null) return lost(which, false, false);
+            opened(); // the text so far of an answer comes again
+            events.forEach(hear);
+          }
+          await new Promise((done) => setTimeout(done, pollEvery));
+        }
+        unopened = 0;
+        lost(which, false, false);
+      });
+      return which;
+    }
+
+    // poll returns the data of the waiting events, null when the portal does not answer.
+    async function poll(signal) {
+      try {
+        const answer = await fetch(waiting(), { headers: { Accept: "text/event-stream" }, signal });
+        if (!answer.ok) return null;
+        return [...(await answer.text()).matchAll(/^data: ?(.*)$/gm)].map((line) => line[1]);
+      } catch {
+        return null;
+      }
     }
 
     async function comeBack(never) {
