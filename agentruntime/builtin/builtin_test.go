@@ -18,6 +18,7 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/meaning"
 	"agentsite/internal/task"
+	"agentsite/internal/team/handover"
 )
 
 // now is when the tests take place.
@@ -442,6 +443,25 @@ func TestCalc_GoesOnFromItsLastResult(t *testing.T) {
 	} {
 		if got := ask(c.text, c.before...); !strings.Contains(got, c.want) {
 			t.Errorf("%v, %q: no %q in:\n%s", c.before, c.text, c.want, got)
+		}
+	}
+}
+
+// A task of a team comes with the results of earlier ones.
+func TestCalc_TakesTheResultsOfATeam(t *testing.T) {
+	d := driver(t)
+	for _, c := range []struct{ text, result, want string }{
+		{"Add 19% VAT to the result.", "**12**\n\n15% × 80", "**14.28**"},
+		{"Multiply it by 3", "**26 days** lie between Monday and Friday", "**78"},
+		{"Half of that", "It is 240.", "**120**"},
+		{"Times 2", "**5 km**", "**10 km**"},
+		{"15% of 80", "none", "**12**"},
+		{"Convert it to miles", "**5 km**", "3.1"},
+		{"Paint the result", "**3**", "I did not understand"},
+	} {
+		message := handover.Join(c.text, []handover.Result{{Owner: "x", Text: c.result}})
+		if got := say(t, d, call("calc", message)); !strings.Contains(got, c.want) {
+			t.Errorf("%q of %q: no %q in:\n%s", c.text, c.result, c.want, got)
 		}
 	}
 }

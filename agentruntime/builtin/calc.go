@@ -9,6 +9,7 @@ import (
 	"agentsite/agentruntime/builtin/calc"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/internal/team/handover"
 )
 
 // maxLookBack is the number of its own answers in which calc searches for the result that a question
@@ -18,7 +19,10 @@ const maxLookBack = 3
 // answerQuestion answers one question. For a question that calc does not understand the answer names
 // the part and gives examples.
 func answerQuestion(call task.Call, now time.Time) string {
-	question := questionText(call, calcName)
+	question, results := handover.Split(questionText(call, calcName))
+	if results != "" {
+		return answerPart(question, results, now)
+	}
 	if question == "" {
 		if len(call.Parts) > 0 && strings.TrimSpace(call.Parts[0].Text) == "" {
 			return "I read only text. " + calcHelp()
@@ -47,6 +51,29 @@ func answerQuestion(call task.Call, now time.Time) string {
 		}
 	}
 	return notUnderstood(err, "")
+}
+
+// answerPart answers the task of a team that needs the results of earlier ones: it puts their value where the task refers
+// to it, with its unit if that makes sense.
+func answerPart(question, results string, now time.Time) string {
+	value := handover.Value(results)
+	for _, before := range []string{value, handover.Number(value)} {
+		if before == "" {
+			continue
+		}
+		for _, complete := range []func(string, string) (string, bool){followUp, replacePronoun} {
+			if expanded, ok := complete(question, before); ok {
+				if answer, err := calc.Answer(expanded, now); err == nil {
+					return fmt.Sprintf("%s\n\nI took %s from before.", answer, quoteText(before, maxQuoted))
+				}
+			}
+		}
+	}
+	answer, err := calc.Answer(question, now)
+	if err != nil {
+		return notUnderstood(err, "")
+	}
+	return answer
 }
 
 var help = map[string]bool{"help": true, "hi": true, "hello": true, "hey": true, "what can you do": true,

@@ -48,7 +48,7 @@ const (
 )
 
 // defaults are the limits that a person does not set.
-var defaults = flow.Limits{Tasks: 64, Attempts: 2, Searches: 6, Repairs: 2, TurnTime: 3 * time.Minute,
+var defaults = flow.Limits{Tasks: 64, Attempts: 3, Searches: 6, Repairs: 2, TurnTime: 3 * time.Minute,
 	TaskTime: 15 * time.Minute, PersonTime: 10 * time.Minute}
 
 // checkRead returns a fault unless the actor has an account here and may read.

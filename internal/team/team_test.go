@@ -472,6 +472,18 @@ func TestService_AFailureIsTriedByAnother(t *testing.T) {
 	})
 }
 
+// An answer that says that nothing was done leads to the next agent, if rules lead.
+func TestService_ARefusalIsTriedByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		w.does["ann"] = func(string) task.Result { return task.Done("I did not understand “Add”. These work:\n\n- 1+1") }
+		v := w.ends(w.start("Add 1 and 2."))
+		if k := v.State.Tasks[0]; v.Goal.State != "concluded" || k.Owner != "eve" || !strings.Contains(v.State.Conclusion, "eve did") {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
 func TestService_MembersThatCannotJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)

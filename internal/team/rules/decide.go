@@ -154,7 +154,7 @@ func Join(s flow.State) (text string, any bool) {
 		case i < 0:
 			missing = append(missing, fmt.Sprintf("- %s: nobody could be asked.", firstLine(p.Text)))
 		case s.Tasks[i].Status != flow.Completed:
-			missing = append(missing, fmt.Sprintf("- %s: %s", firstLine(p.Text), s.Tasks[i].Reason))
+			missing = append(missing, fmt.Sprintf("- %s: %s", firstLine(p.Text), firstLine(s.Tasks[i].Reason)))
 		case strings.TrimSpace(s.Tasks[i].Result) == "":
 			missing = append(missing, fmt.Sprintf("- %s: %s gave an empty answer.", firstLine(p.Text), s.Tasks[i].Owner))
 		default:
