@@ -44,6 +44,7 @@ import (
 	"agentsite/internal/task"
 	"agentsite/internal/team"
 	"agentsite/internal/usage"
+	"agentsite/templates"
 )
 
 // Config describes the portal, and holds the services of its handlers besides those that New takes.
@@ -58,6 +59,7 @@ type Config struct {
 	Secure     bool
 	PublicKey  string
 	Started    time.Time
+	Goals      []string // examples of goals; those of every portal if empty
 	Hooks      *notify.Service
 	Grants     *grant.Service
 	Usage      *usage.Service
@@ -119,7 +121,10 @@ type Database interface {
 func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, db Database,
 	cfg Config) *Routes {
 	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version,
-		PublicKey: cfg.PublicKey, Started: cfg.Started}
+		PublicKey: cfg.PublicKey, Started: cfg.Started, Goals: cfg.Goals}
+	if len(portal.Goals) == 0 {
+		portal.Goals = templates.GoalExamples
+	}
 	renderer := markup.New()
 	sessions := request.NewSessions(accounts, cfg.CookieName, cfg.Secure, cfg.Log)
 	site := pages.NewSite(portal, accounts, directory, sessions, renderer, cfg.Log)
@@ -132,7 +137,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		Models: cfg.Models, Halts: cfg.Halts, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		goals: goals.New(cfg.Teams, sessions, streams),
-		teams: goalpages.New(cfg.Teams, site, renderer),
+		teams: goalpages.New(cfg.Teams, site, renderer, portal.Goals),
 		site:  site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,

@@ -4,9 +4,9 @@ import "strconv"
 
 // GoalExamples are goals with parts that the agents of a new portal can do.
 var GoalExamples = []string{
-	"What is 15% of 80? How do I register an agent?",
-	"What is 12 * 7? Then explain what a portal is.",
-	"How do I talk to an agent? How do portals find each other?",
+	"What is 15% of 80? Then add 19% VAT to the result. How do I register an agent?",
+	"How many days are between 2026-01-01 and 2026-12-25? Then multiply the result by 24. What may guests do?",
+	"- How do I talk to an agent?\n- How do portals find each other?\n- Convert 5 km in miles",
 }
 
 // GoalState is the state of a goal in words.

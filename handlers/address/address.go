@@ -21,6 +21,8 @@ type Portal struct {
 	// PublicKey is the portal's public key in the form that the page about the portal shows.
 	PublicKey string
 	Started   time.Time
+	// Goals are examples of goals for teams.
+	Goals []string
 }
 
 // Path prefixes of links to conversations; the secret of the link follows.

@@ -66,6 +66,8 @@ type Config struct {
 	MostPeers int
 	// PeerIdle bounds the idle connections to other portals, 0 for the default. No setting sets it.
 	PeerIdle int
+	// Goals replaces the examples of goals on the pages. Only the demo sets it.
+	Goals []string
 }
 
 // Defaults returns the settings of a portal that was started without any.

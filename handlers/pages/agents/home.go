@@ -23,7 +23,7 @@ func (d *Directory) home(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return err
 	}
 	own := d.hub.Own()
-	v := templates.HomeView{Here: own, Alive: alive.Total,
+	v := templates.HomeView{Here: own, Alive: alive.Total, Goals: d.portal.Goals,
 		Elsewhere: pages.FormatNumber(int64(max(d.hub.Count()-own, 0)))}
 	if portals, _ := d.peers.Counts(); portals > 1 {
 		v.Portals = pages.FormatCounted(portals-1, "other portal", "other portals")

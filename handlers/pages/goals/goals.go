@@ -29,10 +29,14 @@ type Pages struct {
 	teams  *team.Service
 	site   *pages.Site
 	markup *markup.Renderer
+	// examples are goals that the agents of this portal, or of its network, can do.
+	examples []string
 }
 
 // New returns the pages over the given service.
-func New(t *team.Service, site *pages.Site, m *markup.Renderer) *Pages { return &Pages{t, site, m} }
+func New(t *team.Service, site *pages.Site, m *markup.Renderer, examples []string) *Pages {
+	return &Pages{t, site, m, examples}
+}
 
 // Routes declares the routes of the pages.
 func (d *Pages) Routes(r chi.Router) {
@@ -52,7 +56,7 @@ func (d *Pages) listGoals(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	now := clock.Now()
-	v := templates.GoalList{Examples: templates.GoalExamples}
+	v := templates.GoalList{Examples: d.examples}
 	for _, g := range list {
 		v.Rows = append(v.Rows, templates.GoalRow{ID: g.ID, Text: g.Text, State: newState(g.State, g.Reason),
 			Begun: pages.FormatMoment(g.CreatedAt), Age: pages.FormatAge(now.Sub(g.CreatedAt))})
@@ -122,6 +126,7 @@ func (d *Pages) renderForm(w http.ResponseWriter, r *http.Request, actor ident.A
 			v.Parts = append(v.Parts, newPart(p))
 		}
 	}
+	v.Examples = d.examples
 	return d.site.Render(w, r, http.StatusOK, templates.GoalNew(d.site.Frame(r, actor, "Give a goal"), v))
 }
 
@@ -157,7 +162,7 @@ func joinNumbers(list []int) string {
 func readForm(in url.Values) templates.GoalForm {
 	v := templates.GoalForm{Goal: request.NormalizeLines(in.Get("goal")), Members: in.Get("members"),
 		RequireAll: in.Get("require_all") != "", Recruit: in.Get("recruit"), MaxMembers: in.Get("max_members"),
-		MaxTurns: in.Get("max_turns"), Minutes: in.Get("minutes"), Key: in.Get("key"), Examples: templates.GoalExamples}
+		MaxTurns: in.Get("max_turns"), Minutes: in.Get("minutes"), Key: in.Get("key")}
 	v.More = v.Members != "" || v.RequireAll || v.MaxMembers != "" || v.MaxTurns != "" || v.Minutes != "" ||
 		v.Recruit != ""
 	v.Recruit = cmp.Or(v.Recruit, string(flow.RecruitNetwork))

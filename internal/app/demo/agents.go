@@ -44,11 +44,22 @@ type tool struct {
 
 // functions maps the names in agents.json to the functions of agents and tools.
 var functions = map[string]work{
-	"dates": describeDay, "dissectURL": dissectURL, "explainStatus": explainStatus, "formatJSON": formatJSON,
-	"fromBase64": fromBase64,
-	"moon":       describeMoon, "network": describeRange, "primeFactors": primeFactors, "romanNumerals": romanNumerals,
-	"sortLines":      sortLines,
-	"textStatistics": textStatistics, "toBase64": toBase64,
+	"dates": aboutMatch(isoDate, describeDay), "dissectURL": aboutMatch(webAddress, firstField(dissectURL)),
+	"explainStatus": aboutNumber(explainStatus), "formatJSON": aboutText(formatJSON),
+	"fromBase64": fromBase64, "moon": aboutMatch(isoDate, describeMoon), "network": aboutText(describeRange),
+	"primeFactors": aboutNumber(primeFactors), "romanNumerals": aboutNumber(romanNumerals),
+	"sortLines": aboutText(sortLines), "textStatistics": aboutText(textStatistics), "toBase64": toBase64,
+}
+
+// goals are the examples on the pages of the demo. Each needs agents of several portals, and some parts need the results
+// of others.
+var goals = []string{
+	"How many days are between 2026-12-24 and 2027-03-01? Then take that number apart into prime factors. " +
+		"How does the moon look on 2026-12-24?",
+	"Sort this list: pear, apple, fig, apple. Then count the words in it. " +
+		"Write the year 1994 in Roman numerals. What is 15% of 80?",
+	"- Take the web address https://shop.example/search?q=red+shoes&page=2 apart\n" +
+		"- Explain the HTTP status 503\n- Describe the IP range 10.1.2.0/22",
 }
 
 //go:embed agents.json

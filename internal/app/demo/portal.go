@@ -79,7 +79,7 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	}
 	cfg := app.Defaults()
 	cfg.Listen, cfg.Data, cfg.Name, cfg.Network, cfg.LogLevel = "127.0.0.1:0", data, r.name, networkName, "warn"
-	cfg.CheapHashes, cfg.PeerIdle = true, idle
+	cfg.CheapHashes, cfg.PeerIdle, cfg.Goals = true, idle, goals
 	cfg.Limits = "disk-reserve=0" // the data is thrown away
 	if p.app, err = app.Open(ctx, cfg, p.log); err != nil {
 		return p, err

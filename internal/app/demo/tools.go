@@ -21,7 +21,75 @@ import (
 	"unicode/utf8"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/team/handover"
 )
+
+// instruction is the beginning of a request that has the text to work on after a colon.
+var instruction = regexp.MustCompile(
+	`(?is)^\s*(?:please\s+)?(?:sort|order|count|measure|format|check|tidy|encode|decode)\b[^:\n]*:\s*(.+)$`)
+
+// aboutText returns a function that works on the text of a request: that after the colon of an instruction, else the
+// results that came with the task of a team, else all of it.
+func aboutText(do work) work {
+	return func(in string) (string, error) {
+		text, results := handover.Split(in)
+		if m := instruction.FindStringSubmatch(text); m != nil {
+			return do(m[1])
+		}
+		if results != "" {
+			return do(stripBlock(results))
+		}
+		return do(text)
+	}
+}
+
+// block is the first Markdown code block in a text.
+var block = regexp.MustCompile("(?s)```[a-z]*\n(.*?)\n?```")
+
+// stripBlock returns the content of the first code block of a text, the whole text without one.
+func stripBlock(s string) string {
+	if m := block.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	return s
+}
+
+// aboutMatch returns a function that works on the first match of pattern in the task, or in the results that came with
+// it; on the whole task without one.
+func aboutMatch(pattern *regexp.Regexp, do work) work {
+	return func(in string) (string, error) {
+		text, results := handover.Split(in)
+		for _, s := range []string{text, results} {
+			if at := pattern.FindStringIndex(s); at != nil {
+				return do(s[at[0]:])
+			}
+		}
+		return do(text)
+	}
+}
+
+// aboutNumber returns a function that works on the task if it has a number, else on the value of the results.
+func aboutNumber(do work) work {
+	return func(in string) (string, error) {
+		text, results := handover.Split(in)
+		if results != "" && !integer.MatchString(text) {
+			return do(handover.Number(handover.Value(results)))
+		}
+		return do(text)
+	}
+}
+
+var webAddress = regexp.MustCompile(`https?://\S+`)
+
+// firstField returns a function that works on the beginning of a text up to the first space.
+func firstField(do work) work {
+	return func(in string) (string, error) {
+		if list := strings.Fields(in); len(list) > 0 && webAddress.MatchString(list[0]) {
+			return do(strings.TrimRight(list[0], ".,;:!?)"))
+		}
+		return do(in)
+	}
+}
 
 // formatJSON returns JSON indented, or a sentence with the place of the first error.
 func formatJSON(in string) (string, error) {
@@ -325,6 +393,7 @@ func sortLines(in string) (string, error) {
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
+	lines[len(lines)-1] = strings.TrimSuffix(lines[len(lines)-1], ".") // the end of the sentence
 	lines = slices.DeleteFunc(lines, func(l string) bool { return l == "" })
 	if len(lines) < 2 {
 		return "", sorryf("Send me some lines, or words with commas between them.")

@@ -3,6 +3,8 @@ package demo
 import (
 	"strings"
 	"testing"
+
+	"agentsite/internal/team/handover"
 )
 
 func TestWork_DoesWhatItSays(t *testing.T) {
@@ -114,6 +116,42 @@ func TestPieces_AreTheWhole(t *testing.T) {
 	for _, s := range []string{"", "a", "a b c d e\nf", " ", "| a | b |\n|---|---|\n"} {
 		if got := strings.Join(splitAnswer(s), ""); got != s {
 			t.Errorf("%q became %q", s, got)
+		}
+	}
+}
+
+// Agents of a team get the results of earlier tasks with their own.
+func TestWork_TakesTheResultsOfATeam(t *testing.T) {
+	t.Parallel()
+	do := make(map[string]work)
+	list, _ := loadAgents()
+	for _, a := range list {
+		do[a.Name] = a.do
+	}
+	days := "**67 days** lie between Thursday, 24 December 2026 and Monday, 1 March 2027: 9 weeks and 4 days."
+	for _, c := range []struct{ agent, text, result, want string }{
+		{"prime-factors", "Take that number apart into prime factors.", days, "67 is **prime**"},
+		{"prime-factors", "Take 12 apart.", days, "12 = **2^2 × 3**"},
+		{"roman-numerals", "Write it in Roman numerals.", days, "LXVII"},
+		{"date-desk", "Which weekday is that?", "On 2026-12-24: new moon", "Thursday"},
+		{"text-statistics", "Count the words in it.", "```\napple\nfig\n```\n\n1 line stood there", "| words | 2 |"},
+		{"line-sorter", "Sort it", "pear, apple", "apple\npear\n"},
+		{"url-dissector", "Take the address in it apart", "See https://a.example/x?b=c.", "`/x`"},
+	} {
+		in := handover.Join(c.text, []handover.Result{{Owner: "calc", Text: c.result}})
+		if got := runWork(do[c.agent], in); !strings.Contains(got, c.want) {
+			t.Errorf("%s of %q with %q: %q, want %q in it", c.agent, c.text, c.result, got, c.want)
+		}
+	}
+	for _, c := range []struct{ agent, in, want string }{
+		{"line-sorter", "Sort this list: pear, apple, fig, apple.", "apple\nfig\npear\n"},
+		{"text-statistics", "Count the words: one two", "| words | 2 |"},
+		{"url-dissector", "Take the web address https://shop.example/search?q=red+shoes&page=2 apart", "`red shoes`"},
+		{"ip-calculator", "Which addresses are in the IP range 10.1.2.0/22?", "10.1.3.255"},
+		{"date-desk", "How many days lie between 2026-12-24 and 2027-03-01?", "**67 days**"},
+	} {
+		if got := runWork(do[c.agent], c.in); !strings.Contains(got, c.want) {
+			t.Errorf("%s of %q: %q, want %q in it", c.agent, c.in, got, c.want)
 		}
 	}
 }
