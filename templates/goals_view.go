@@ -89,6 +89,7 @@ type GoalEvent struct {
 	Seq                           int64
 	Kind, Move, Agent, What, Text string
 	At                            Time
+	Rich                          SafeHTML // the text of an agent, rendered; Text is empty then
 }
 
 // GoalMeter is a limit and its use.

@@ -165,6 +165,9 @@ func cleanMembers(in []string) (out []string) {
 // asFault returns an illegal event as a Conflict fault; other errors unchanged.
 func asFault(err error) error {
 	if i, ok := errors.AsType[*flow.Illegal](err); ok {
+		if i.Missing {
+			return fault.Wrap(fault.NotFound, err, "%s.", upperFirst(i.Reason))
+		}
 		return fault.Wrap(fault.Conflict, err, "%s.", upperFirst(i.Reason))
 	}
 	return err

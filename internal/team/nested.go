@@ -60,7 +60,7 @@ func (w work) formTeam(ctx context.Context, t flow.Task) (g Goal, err error) {
 	}
 	g = newGoal(w.actor, open, state, now)
 	g.ParentID, g.ParentTask = w.goal.ID, t.N
-	g.Key = fmt.Sprintf("team/%s/%d/%d", w.goal.ID, t.N, t.Attempt)
+	g.Key = teamKey(w.goal.ID, t.N, t.Attempt)
 	err = retryCall(ctx, func() error {
 		if err := w.checkActor(ctx); err != nil {
 			return err
@@ -82,6 +82,11 @@ func (w work) formTeam(ctx context.Context, t flow.Task) (g Goal, err error) {
 		err = nil
 	}
 	return g, err
+}
+
+// teamKey is the idempotency key of the team for an attempt of a task.
+func teamKey(goalID string, n, attempt int) string {
+	return fmt.Sprintf("team/%s/%d/%d", goalID, n, attempt)
 }
 
 // openingBelow returns the opening of the team for a task. Its limits are the rest of those here, shared with other teams
@@ -140,8 +145,8 @@ func (w work) awaitGoal(ctx context.Context, id string) (flow.State, error) {
 }
 
 // stopTeam cancels the team of a task.
-func (w work) stopTeam(ctx context.Context) error {
-	g, err := w.s.Store.GoalByID(ctx, w.effect.Ref.Goal)
+func (w work) stopTeam(ctx context.Context, id string) error {
+	g, err := w.s.Store.GoalByID(ctx, id)
 	if err != nil {
 		return err
 	}

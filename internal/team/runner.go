@@ -190,6 +190,7 @@ func (r *runner) applyEvent(ctx context.Context, e flow.Event) error {
 	shown := next
 	r.shown.Store(&shown)
 	r.s.wakeWatchers(r.goal.ID)
+	r.s.wakeAbove(r.goal.ParentID)
 	return nil
 }
 

@@ -238,6 +238,20 @@ func (s *Service) replayLog(ctx context.Context, id string) (flow.State, error) 
 // eventsPage is the number of events that are read at once.
 const eventsPage = 200
 
+// wakeAbove wakes the watchers of the goals that wait for a team, from its parent on.
+func (s *Service) wakeAbove(id string) {
+	for id != "" {
+		s.wakeWatchers(id)
+		s.mu.Lock()
+		r := s.runners[id]
+		s.mu.Unlock()
+		if r == nil {
+			return
+		}
+		id = r.goal.ParentID
+	}
+}
+
 // wakeWatchers wakes the watchers of a goal.
 func (s *Service) wakeWatchers(id string) {
 	s.mu.Lock()

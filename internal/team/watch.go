@@ -77,10 +77,13 @@ func (s *Service) removeWatcher(id string, wake chan struct{}) {
 // Close ends the watch.
 func (w *Watch) Close() { w.s.removeWatcher(w.id, w.wake) }
 
-// Next returns the next events, and waits until there is one. It returns io.EOF when the goal has ended and all events
-// were returned.
+// After returns the number of the last event that Next returned.
+func (w *Watch) After() int64 { return w.after }
+
+// Next returns the next events, and waits until there is one. It returns none when a team below went on, and io.EOF when
+// the goal has ended and all events were returned.
 func (w *Watch) Next(ctx context.Context) ([]flow.Event, error) {
-	for {
+	for waited := false; ; waited = true {
 		// The row is read before the events, so that none is missed at the end.
 		g, err := w.s.ownGoal(ctx, w.actor, w.id)
 		if err != nil {
@@ -96,6 +99,9 @@ func (w *Watch) Next(ctx context.Context) ([]flow.Event, error) {
 		}
 		if !g.Open && w.after >= g.Seq {
 			return nil, io.EOF
+		}
+		if waited {
+			return nil, nil
 		}
 		select {
 		case <-w.wake:

@@ -249,14 +249,39 @@ func taskText(s flow.State, t flow.Task) string {
 // stopTask stops a durable task that the team no longer waits for.
 func (w work) stopTask(ctx context.Context) {
 	err := retryCall(ctx, func() error {
-		if w.effect.Ref.Goal != "" {
-			return w.stopTeam(ctx)
+		switch ref := w.effect.Ref; {
+		case ref.Goal != "":
+			return w.stopTeam(ctx, ref.Goal)
+		case ref.TaskID != "":
+			return w.s.Conversations.StopTask(ctx, w.actor, ref.TaskID, "The team no longer needs it.")
 		}
-		return w.s.Conversations.StopTask(ctx, w.actor, w.effect.Ref.TaskID, "The team no longer needs it.")
+		return w.stopUnknown(ctx)
 	})
 	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
 		w.s.cfg.Log.Warn("stop a task of a team", "task", w.effect.Ref.TaskID, "error", err)
 	}
+}
+
+// stopUnknown stops what an attempt may have sent before a crash, so that its number was not stored.
+func (w work) stopUnknown(ctx context.Context) error {
+	if w.state.Tasks[w.effect.Task-1].Team {
+		list, err := w.s.Store.GoalsBelow(ctx, w.goal.ID)
+		if err != nil {
+			return err
+		}
+		for _, g := range list {
+			if g.Key == teamKey(w.goal.ID, w.effect.Task, w.effect.Attempt) {
+				return w.stopTeam(ctx, g.ID)
+			}
+		}
+		return nil
+	}
+	k, err := w.s.Conversations.TaskOf(ctx, w.actor, w.effect.Agent,
+		attemptID(w.goal.ID, w.effect.Task, w.effect.Attempt))
+	if err != nil {
+		return err
+	}
+	return w.s.Conversations.StopTask(ctx, w.actor, k.ID, "The team no longer needs it.")
 }
 
 // hearMember asks a member for its contribution to the talk, which is its move.

@@ -6,7 +6,7 @@
   if (!place) return;
   const status = document.querySelector("[data-goal-status]");
   const kinds = ["opened", "found", "joined", "refused", "offline", "moved", "rejected", "started", "waits", "answered", "ended",
-    "reassigned", "said", "spent", "ticked", "stopped"];
+    "reassigned", "said", "spent", "ticked", "stopped", "below"];
   const pause = 1000; // ms before a stream that broke is opened again
   let stream = null;
   let retry = 0;

@@ -70,6 +70,9 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, actor ident.A
 		if err != nil {
 			return nil, err
 		}
+		if len(list) == 0 {
+			return fmt.Appendf(nil, "event: below\ndata: {\"seq\":%d,\"kind\":\"below\"}\n\n", watch.After()), nil
+		}
 		var buf bytes.Buffer
 		for _, e := range list {
 			b, err := json.Marshal(NewEvent(e))

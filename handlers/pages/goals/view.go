@@ -64,6 +64,9 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	}
 	for _, e := range events {
 		if ev, ok := newEvent(e); ok {
+			if e.Status == flow.Completed || e.Kind == flow.Waits {
+				ev.Text, ev.Rich = "", d.markup.Message(e.Text)
+			}
 			out.Events = append(out.Events, ev)
 		}
 	}

@@ -342,12 +342,20 @@ type State struct {
 	// Recent are the last texts of the talk, for the guard against repetition.
 	Recent []Note
 	// Cuts are the attempts that the machine ended before their owner did.
-	Cuts []Ref
+	Cuts []Cut
 
 	Reason     string
 	Conclusion string
 	Talk, Work Cost
 	Late       int // results that came after the end
+}
+
+// Cut is an attempt whose durable task must be stopped. Its Ref is zero if the attempt was not known to have begun: it
+// may have been sent all the same.
+type Cut struct {
+	Ref
+	Task, Attempt int
+	Agent         string
 }
 
 // Note is a text of a speaker.

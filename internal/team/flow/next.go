@@ -21,12 +21,23 @@ const (
 )
 
 // Illegal is the error of an event that a state does not allow. Its text says why, for the speaker of a move.
-type Illegal struct{ Reason string }
+type Illegal struct {
+	Reason string
+	// Missing is true if the event is about a task that does not exist.
+	Missing bool
+}
 
 // Error implements error.
 func (e *Illegal) Error() string { return e.Reason }
 
-func illegal(format string, args ...any) error { return &Illegal{fmt.Sprintf(format, args...)} }
+func illegal(format string, args ...any) error {
+	return &Illegal{Reason: fmt.Sprintf(format, args...)}
+}
+
+// noTask is the error of an event about a task that does not exist.
+func noTask(n int) error {
+	return &Illegal{Reason: fmt.Sprintf("there is no task %d", n), Missing: true}
+}
 
 // ErrOrder is the error of an event with another Seq than the next one.
 var ErrOrder = errors.New("the event is not the next one")
@@ -126,7 +137,7 @@ func (m machine) applyAfter(e Event) error {
 		}
 		if e.Kind == Started && e.Ref != nil && e.Attempt == t.Attempt && t.Ref == (Ref{}) {
 			t.Ref = *e.Ref
-			m.Cuts = append(m.Cuts, *e.Ref)
+			m.Cuts = append(m.Cuts, Cut{*e.Ref, t.N, e.Attempt, t.Owner})
 		}
 		m.Late++
 		return m.addCosts(e)
@@ -148,6 +159,9 @@ func (m machine) applyAfter(e Event) error {
 		m.Unheard = []Note{{e.Agent, e.Text}}
 		m.openTurn(Lead)
 		return nil
+	}
+	if (e.Kind == Answered || e.Kind == Reassigned) && m.findTask(e.Task) == nil {
+		return noTask(e.Task)
 	}
 	return illegal("the goal has ended: %s", m.Phase)
 }
@@ -289,7 +303,7 @@ func (m machine) startTask(e Event) error {
 		return illegal("there is no task %d", e.Task)
 	case e.Attempt < t.Attempt || e.Attempt == t.Attempt && t.Status.Final():
 		// The attempt ended while it was sent: its durable task must be stopped.
-		m.Cuts = append(m.Cuts, *e.Ref)
+		m.Cuts = append(m.Cuts, Cut{Ref: *e.Ref, Task: t.N, Attempt: e.Attempt})
 		return nil
 	case e.Attempt != t.Attempt || t.Status != Ready:
 		return illegal("task %d does not begin attempt %d now: it is %s", e.Task, e.Attempt, t.Status)
@@ -302,7 +316,7 @@ func (m machine) passInput(e Event) error {
 	t := m.findTask(e.Task)
 	switch {
 	case t == nil:
-		return illegal("there is no task %d", e.Task)
+		return noTask(e.Task)
 	case e.Kind == Waits && t.Status == Working && e.Attempt == t.Attempt && len(t.Answers) < maxAnswers:
 		t.Status, t.Question, t.Asked = Input, cutText(e.Text, MaxText), m.Now
 	case e.Kind == Answered && t.Status == Input:
@@ -354,8 +368,8 @@ func (m machine) endAttempt(t *Task, s Status, text string) {
 
 // cutOff ends an attempt that its owner has not ended, so that the durable task must be stopped.
 func (m machine) cutOff(t *Task, s Status, text string) {
-	if t.Ref != (Ref{}) {
-		m.Cuts = append(m.Cuts, t.Ref)
+	if t.Status != Planned {
+		m.Cuts = append(m.Cuts, Cut{t.Ref, t.N, t.Attempt, t.Owner})
 	}
 	m.endAttempt(t, s, text)
 }
@@ -364,7 +378,7 @@ func (m machine) reassignTask(e Event) error {
 	t := m.findTask(e.Task)
 	switch {
 	case t == nil:
-		return illegal("there is no task %d", e.Task)
+		return noTask(e.Task)
 	case t.Status == Completed:
 		return illegal("task %d is completed", e.Task)
 	case t.Attempt >= 2*m.Limits.Attempts:

@@ -193,7 +193,8 @@ func (m machine) finishGoal(p Phase, reason string) {
 func Effects(s State) []Effect {
 	var list []Effect
 	for i, c := range s.Cuts {
-		list = append(list, Effect{Key: fmt.Sprintf("stop/%d", i+1), Kind: DoStop, Ref: c})
+		list = append(list, Effect{Key: fmt.Sprintf("stop/%d", i+1), Kind: DoStop, Ref: c.Ref, Task: c.Task,
+			Attempt: c.Attempt, Agent: c.Agent})
 	}
 	if s.Phase.Final() {
 		return list
