@@ -113,7 +113,7 @@ func inJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// Two processes cannot both append the next event, and nothing is appended to what is not there.
+// Two processes cannot both append the next event, and nothing is appended to a missing goal.
 func TestGoals_OneEventAfterTheOther(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t).Teams

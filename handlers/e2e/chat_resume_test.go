@@ -75,7 +75,7 @@ func TestChat_ResumesAfterCuts(t *testing.T) {
 }
 
 // TestChat_PollsWhereStreamsAreHeldBack has a network that refuses sockets and delivers answers only when
-// they have ended: what others write, and an agent's answer, come without a reload, each once.
+// they have ended: messages of others, and the answer of an agent, come without a reload, each once.
 func TestChat_PollsWhereStreamsAreHeldBack(t *testing.T) {
 	root := needBrowser(t)
 	t.Parallel()

@@ -133,7 +133,7 @@ func TestLiveInbox_TellsOfAllConversations(t *testing.T) {
 	}
 }
 
-// A stream with once=1 has what exists already, from the given message on, and ends.
+// A stream with once=1 has the updates that exist already, from the given message on, and ends.
 func TestLive_OnceEnds(t *testing.T) {
 	s := newLiveSite(t)
 	ann, bob := s.Person("ann"), s.Person("bob")

@@ -101,7 +101,7 @@ func (w *Watch) Next(ctx context.Context) ([]flow.Event, error) {
 			return nil, io.EOF
 		}
 		if waited {
-			return nil, nil
+			return []flow.Event{}, nil
 		}
 		select {
 		case <-w.wake:

@@ -262,7 +262,7 @@ func (w work) stopTask(ctx context.Context) {
 	}
 }
 
-// stopUnknown stops what an attempt may have sent before a crash, so that its number was not stored.
+// stopUnknown stops a task that an attempt may have sent before a crash, when its number was not stored.
 func (w work) stopUnknown(ctx context.Context) error {
 	if w.state.Tasks[w.effect.Task-1].Team {
 		list, err := w.s.Store.GoalsBelow(ctx, w.goal.ID)

@@ -45,7 +45,7 @@ var (
 	number = regexp.MustCompile(`-?[0-9][0-9,]*(?:\.[0-9]+)?`)
 )
 
-// Value returns what the results are about, if that is an amount: the last bold text with a digit, or the last number;
+// Value returns the amount that the results are about: the last bold text with a digit, or the last number;
 // "" if there is none.
 func Value(results string) string {
 	if list := bold.FindAllStringSubmatch(results, -1); len(list) > 0 {
