@@ -179,3 +179,25 @@ func TestAsides_AtTheSameTimeShareAConversation(t *testing.T) {
 		t.Errorf("conversations: %v", rooms)
 	}
 }
+
+// A person who allows many calls gets a long chain: the conversations of the agents add no bound of their own.
+func TestAsides_HaveTheBoundsOfTheQuestion(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	room := w.room(w.ada, "guide")
+	w.set(room, chat.Change{Turns: ptr(chat.MaxSettings.Turns)})
+	at := w.say(w.ada, room, "go").Tasks[0]
+	for i, calls := range []int{24, 11, 5, 2, 0} {
+		name := fmt.Sprint("link-", i)
+		w.agent(name, "")
+		at = w.mustAside(at, name, name, 0).Task
+		if at.Budget.Calls != calls {
+			t.Errorf("%s may cause %d calls, want %d", name, at.Budget.Calls, calls)
+		}
+	}
+	visitor := task.Task{ConversationID: room, CallerKind: "portal", Budget: task.Budget{Calls: 30, Until: at.Budget.Until, Bytes: 1000}}
+	w.say(w.ada, room, "go")
+	if left, err := w.Allowance(t.Context(), visitor); err != nil || left.Calls != 30 {
+		t.Errorf("%+v, %v", left, err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/ident"
 	"agentsite/internal/task"
 )
 
@@ -19,8 +20,14 @@ func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, erro
 	if err != nil {
 		return task.Budget{}, err
 	}
+	// Questions of agents and of other portals stand in conversations whose settings no person has chosen. They have the
+	// bounds of the question that led to them.
+	if t.Budget.IsSet() && (t.Face == faceAgent || t.CallerKind == string(ident.Portal)) {
+		set.Turns = MaxSettings.Turns
+	}
 	// Each answer of the chain so far (t.Hop) and the answer of this task count as one turn.
-	return t.Budget.CombineWith(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork), Bytes: int64(set.Budget)}), nil
+	return t.Budget.CombineWith(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork),
+		Bytes: int64(set.Budget)}), nil
 }
 
 // checkBudget returns a fault with task.ErrBudget if a set budget has no time or too few bytes left.
