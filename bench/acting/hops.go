@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"time"
 
 	"agentsite/bench/proc"
@@ -14,46 +11,45 @@ import (
 const (
 	// chain is the number of agents that ask each other.
 	chain = 5
+	// maxRounds keeps the questions within the limits of portals for each other, see people.
+	maxRounds = 4
 	// maxHop is the most that the portal may add to an agent's work.
 	maxHop = 15 * time.Millisecond
 )
 
 // measureHops measures questions that go through a chain of agents, one after the other.
 func (b *bench) measureHops() error {
-	p, err := b.startPortal(1)
+	model, err := b.startModel()
 	if err != nil {
 		return err
 	}
-	defer p.stopAll()
-	for i := range chain {
-		name, instructions, tools := fmt.Sprintf("link-%d", i), "Answer.", []string(nil)
-		if i < chain-1 {
-			instructions, tools = fmt.Sprintf("%slink-%d;", askNext, i+1), []string{"ask"}
-		}
-		if err := p.registerAgent(name, instructions, tools...); err != nil {
-			return err
-		}
-		if err := p.allowAsking(name); err != nil {
-			return err
-		}
+	defer model.Stop()
+	n, err := b.startNetwork(model)
+	defer n.stop()
+	if err != nil {
+		return err
+	}
+	writes, err := n.countWrites()
+	if err != nil {
+		return err
 	}
 	type asked struct {
 		times []time.Duration
 		cpu   float64
 	}
-	rounds, err := proc.Measure(b.Rounds, func() (a asked, err error) {
-		before, err := p.CPU()
+	rounds, err := proc.Measure(min(b.Rounds, maxRounds), func() (a asked, err error) {
+		before, err := n.sumCPU((*proc.Process).CPU)
 		if err != nil {
 			return a, err
 		}
-		for end := time.Now().Add(b.Round); time.Now().Before(end); {
-			took, err := p.askChain()
+		for person := range people {
+			took, err := n.askChain(person)
 			if err != nil {
 				return a, err
 			}
 			a.times = append(a.times, took/chain)
 		}
-		after, err := p.Rest()
+		after, err := n.sumCPU((*proc.Process).Rest)
 		a.cpu = float64((after - before).Nanoseconds()) / 1e3 / float64(len(a.times)*chain)
 		return a, err
 	})
@@ -66,24 +62,10 @@ func (b *bench) measureHops() error {
 		times, cpu = append(times, r.times...), append(cpu, r.cpu)
 	}
 	p99 := report.Percentile(times, 0.99)
-	b.Add(report.Line{What: fmt.Sprintf("a chain of %d agents: time a hop", chain), Portal: report.Micros(report.Median(cpu)) + " CPU",
+	what := fmt.Sprintf("a chain of %d agents over %d portals: ", chain, portals)
+	b.Add(report.Line{What: what + "time a hop", Portal: report.Micros(report.Median(cpu)) + " CPU",
 		P50: report.Millis(report.Percentile(times, 0.5)), P99: report.Millis(p99), Others: rounds.Share(), Doubt: rounds.Doubt,
 		Bar: "p99 ≤ " + report.Millis(maxHop), Absolute: true, Judged: true, Met: p99 <= maxHop})
+	b.Add(report.Line{What: what + "durable writes a hop", Portal: fmt.Sprintf("%.1f", float64(writes)/chain/people)})
 	return nil
-}
-
-// askChain asks the first agent and returns the time until the answer, which has come from the last one.
-func (p *portal) askChain() (time.Duration, error) {
-	at := time.Now()
-	res, err := sendJSON(p.client, http.MethodPost, "http://"+p.Addr+"/v1/chat/completions", p.tokens[0], map[string]any{"model": "link-0",
-		"messages": []any{map[string]string{"role": "user", "content": "go on"}}})
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && !strings.Contains(string(text), "done") {
-		err = fmt.Errorf("the chain answered %.300s", text)
-	}
-	return time.Since(at), err
 }

@@ -2,7 +2,8 @@
 //
 // Row streams: readers of the OpenAI door get streams of a model through a prompt agent, and in turn through a plain
 // reverse proxy, which is the floor. The model writes the time into each chunk, so that the time on the way is known.
-// Row hops: an agent asks a second one, which asks a third one, and so on; all are prompt agents of one portal.
+// Row hops: an agent asks a second one, which asks a third one, and so on. All are prompt agents, each on another portal
+// than the one before, of three portals of a network on this machine.
 //
 //	go run ./bench/acting                  both rows: about two minutes
 //	go run ./bench/acting -rows streams -streams 100

@@ -52,6 +52,7 @@ type question struct {
 const (
 	streamFor = "stream for " // a duration follows
 	askNext   = "ask next "   // the name of an agent follows
+	lastWord  = "arrived"     // the answer of the last agent
 )
 
 func (q question) writeAnswer(w http.ResponseWriter, every time.Duration) error {
@@ -74,7 +75,14 @@ func (q question) writeAnswer(w http.ResponseWriter, every time.Duration) error 
 		return writeChunk(w, fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"ask","arguments":%q}}]}`,
 			args), "tool_calls")
 	}
-	return writeChunk(w, `{"content":"done"}`, "stop")
+	text := []byte(strconv.Quote(lastWord))
+	if asks { // The answer of the agent that was asked is passed on, also if it is another one.
+		var err error
+		if text, err = json.Marshal(last.Content); err != nil {
+			return err
+		}
+	}
+	return writeChunk(w, fmt.Sprintf(`{"content":%s}`, text), "stop")
 }
 
 // writeStream writes chunks with the time at which each is written, in nanoseconds.

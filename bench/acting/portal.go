@@ -18,41 +18,40 @@ import (
 	"agentsite/store"
 )
 
-// portal is a portal with its model and the tokens of accounts.
+// portal is a portal with the tokens of accounts.
 type portal struct {
 	*proc.Process
-	model  *proc.Process
+	b      *bench
+	dir    string
+	flags  []string
 	tokens []string
 	client *http.Client
 }
 
-// startPortal starts a model and a portal on a new folder with accounts. The caller must call stopAll.
-func (b *bench) startPortal(people int) (*portal, error) {
+// startModel starts the model that all portals use. The caller must end it.
+func (b *bench) startModel() (*proc.Process, error) { return startChild("model", strconv.Itoa(b.rate)) }
+
+// startPortal starts a portal on a new folder with accounts. The caller must end it.
+func (b *bench) startPortal(model *proc.Process, people int, flags ...string) (*portal, error) {
 	dir, err := os.MkdirTemp(b.Dir, "portal-")
 	if err != nil {
 		return nil, err
 	}
-	p := &portal{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000, DisableCompression: true}}}
+	// One provider and one agent do all the work, so that their usual bounds would be measured.
+	p := &portal{b: b, dir: dir, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000, DisableCompression: true}},
+		flags: append([]string{"--llm-url", "http://" + model.Addr + "/v1", "--llm-model", "m", "--limits",
+			"running=4000,running-per-account=2000,running-per-agent=2000,running-per-owner=4000,running-per-provider=4000"}, flags...)}
 	if p.tokens, err = seedPortal(dir, people); err != nil {
 		return nil, fmt.Errorf("fill a portal: %w", err)
 	}
-	if p.model, err = startChild("model", strconv.Itoa(b.rate)); err != nil {
-		return nil, err
-	}
-	// One provider and one agent do all the work, so that their usual bounds would be measured.
-	p.Process, err = proc.Start("portal", b.Portal, "serve", "--listen", "127.0.0.1:0", "--data", dir, "--log-level", "warn",
-		"--network", "off", "--llm-url", "http://"+p.model.Addr+"/v1", "--llm-model", "m",
-		"--limits", "running=4000,running-per-account=2000,running-per-agent=2000,running-per-owner=4000,running-per-provider=4000")
-	if err != nil {
-		p.model.Kill()
-		return nil, err
-	}
-	return p, nil
+	return p, p.serveAt("127.0.0.1:0")
 }
 
-func (p *portal) stopAll() {
-	p.Process.Stop()
-	p.model.Stop()
+// serveAt starts the process of the portal at an address.
+func (p *portal) serveAt(addr string) (err error) {
+	p.Process, err = proc.Start("portal", p.b.Portal, append([]string{"serve", "--listen", addr, "--data", p.dir, "--log-level", "warn"},
+		p.flags...)...)
+	return err
 }
 
 // seedPortal creates a data folder with that number of accounts and returns an API token of each.
@@ -77,18 +76,18 @@ func seedPortal(dir string, people int) (tokens []string, err error) {
 
 // registerAgent registers a prompt agent of the first account.
 func (p *portal) registerAgent(name, instructions string, tools ...string) error {
-	return p.callAPI(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Part of a measurement.",
+	return p.callAPI(p.tokens[0], http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Part of a measurement.",
 		"kind": "prompt", "visibility": "public", "config": map[string]any{"instructions": instructions, "tools": tools}})
 }
 
-// allowAsking lets an agent of the first account ask every public one for that account.
-func (p *portal) allowAsking(agent string) error {
-	return p.callAPI(http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": agent, "tool": "ask", "scope": "public",
+// allowAsking lets an agent ask every public one for the account of a token.
+func (p *portal) allowAsking(token, agent string) error {
+	return p.callAPI(token, http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": agent, "tool": "ask", "scope": "public",
 		"decision": "allow"})
 }
 
-func (p *portal) callAPI(method, path string, body any) error {
-	res, err := sendJSON(p.client, method, "http://"+p.Addr+path, p.tokens[0], body)
+func (p *portal) callAPI(token, method, path string, body any) error {
+	res, err := sendJSON(p.client, method, "http://"+p.Addr+path, token, body)
 	if err != nil {
 		return err
 	}

@@ -33,15 +33,20 @@ type streamed struct {
 // measureStreams compares streams through a prompt agent with those through a proxy.
 func (b *bench) measureStreams() error {
 	const people = 25
-	p, err := b.startPortal(people)
+	model, err := b.startModel()
 	if err != nil {
 		return err
 	}
-	defer p.stopAll()
+	defer model.Stop()
+	p, err := b.startPortal(model, people, "--network", "off")
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
 	if err := p.registerAgent("writer", "Write."); err != nil {
 		return err
 	}
-	proxy, err := startChild("proxy", p.model.Addr)
+	proxy, err := startChild("proxy", model.Addr)
 	if err != nil {
 		return err
 	}
