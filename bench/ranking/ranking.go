@@ -40,8 +40,16 @@ func Index(agents []hub.Agent) (*index.Index, error) {
 
 // Portal returns the index in a mode of hub.Modes.
 func Portal(x *index.Index, mode string) Engine {
-	return Engine{"portal, " + mode, func(text string) ([]string, error) {
-		page, err := x.Search(hub.Query{Text: text, Mode: mode, Limit: Depth})
+	return portal(x, "portal, "+mode, hub.Query{Mode: mode})
+}
+
+// Recruiter returns the index as a team asks it for members: the best agents, even if none fits well.
+func Recruiter(x *index.Index) Engine { return portal(x, "portal, recruiting", hub.Query{Unfit: true}) }
+
+func portal(x *index.Index, name string, q hub.Query) Engine {
+	return Engine{name, func(text string) ([]string, error) {
+		q.Text, q.Limit = text, Depth
+		page, err := x.Search(q)
 		if err != nil {
 			return nil, err
 		}

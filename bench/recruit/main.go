@@ -62,7 +62,8 @@ func report(w io.Writer, verbose bool) error {
 	for i, a := range agents {
 		v.right[a.ID], v.titles[a.ID] = list[owns[i]].id, a.Title
 	}
-	v.engines = append([]ranking.Engine{ranking.Portal(x, hub.ModeWords), ranking.Portal(x, hub.ModeMeaning), v.auto}, others...)
+	v.engines = append([]ranking.Engine{ranking.Portal(x, hub.ModeWords), ranking.Portal(x, hub.ModeMeaning), v.auto,
+		ranking.Recruiter(x)}, others...)
 	fmt.Fprintf(w, "%d agents, seed %d\n\n", len(agents), agentSeed)
 	var dev, held [2][]need
 	for i, n := range needs {

@@ -231,7 +231,7 @@ func TestSearch_PagesThroughThePortal(t *testing.T) {
 	text := "translat contract meeting helps translating translations translators contractors meetings with of and in helper"
 	seen, token := 0, ""
 	for {
-		out := readBody(t, p.Guest(t).Do(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": text}, "pageSize": 15, "pageToken": token, "mode": "words"}), http.StatusOK)
+		out := readBody(t, p.Guest(t).Do(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": text}, "pageSize": 15, "pageToken": token}), http.StatusOK)
 		seen += len(out.Results)
 		if token = out.PageToken; token == "" {
 			break
@@ -244,7 +244,7 @@ func TestSearch_PagesThroughThePortal(t *testing.T) {
 	var page struct {
 		Next string `json:"next_cursor"`
 	}
-	path := "/api/v1/search?limit=15&mode=words&q=" + url.QueryEscape(text)
+	path := "/api/v1/search?limit=15&q=" + url.QueryEscape(text)
 	p.Guest(t).Get(http.MethodGet, path, nil, http.StatusOK, &page)
 	p.Guest(t).Must(http.MethodGet, path+"&cursor="+page.Next, nil, http.StatusOK)
 	t.Logf("a cursor of %d bytes", len(page.Next))

@@ -41,6 +41,8 @@ type Query struct {
 	Sort string
 	// Mode is one of Modes: whether Text is found by its words, its meaning or both; "" is ModeAuto.
 	Mode string
+	// Unfit also lists, in ModeAuto, the best agents for a text that none fits well, for callers that judge them.
+	Unfit bool
 	// Wide adds a remote search of portals that are not fully replicated here. The search then takes up
 	// to a second longer. Only the first page has remote results.
 	Wide bool

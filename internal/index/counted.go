@@ -33,7 +33,7 @@ const (
 // when the key would be too long.
 func countedKey(q *hub.Query, plan []byte) string {
 	asked := filtersOf(q)
-	size := len(q.Text) + len(q.Mode) + len(plan)
+	size := len(q.Text) + len(modeKey(q)) + len(plan)
 	for _, values := range asked {
 		for _, v := range values {
 			size += 1 + len(v)
@@ -45,7 +45,7 @@ func countedKey(q *hub.Query, plan []byte) string {
 	key := make([]byte, 0, size+96)
 	add := func(s string) { key = append(binary.AppendUvarint(key, uint64(len(s))), s...) }
 	add(q.Text)
-	add(q.Mode)
+	add(modeKey(q))
 	add(string(plan))
 	if q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
 		add(fmt.Sprint(q.CountMatches, timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)))
@@ -59,6 +59,17 @@ func countedKey(q *hub.Query, plan []byte) string {
 		}
 	}
 	return string(key)
+}
+
+// modeKey returns a text for the mode of a query, "" for the usual one.
+func modeKey(q *hub.Query) string {
+	switch {
+	case q.Mode == hub.ModeWords || q.Mode == hub.ModeMeaning:
+		return q.Mode
+	case q.Unfit:
+		return "unfit"
+	}
+	return ""
 }
 
 // getFacets returns the cached facets of key, or false if there are none for this state of the index.

@@ -21,15 +21,16 @@ const maxCursorBytes = 16 << 10
 const cursorHead = 1 + 8 + 8 + 2
 
 // Versions of the cursor format. behindVersion additionally lists, after the key, the portals that were
-// held back. blendVersion has the number of these portals in any case, and before it the blend.
+// held back. blendVersion has the number of these portals in any case, and before it the blend. Version 4 was a
+// shorter blend.
 const (
 	cursorVersion = 2
 	behindVersion = 3
-	blendVersion  = 4
+	blendVersion  = 5
 )
 
 // blendBytes is the size of a blend in a cursor.
-const blendBytes = 8
+const blendBytes = 14
 
 // place is the position where a page goes on: after the agent of that rank and key. The rank is the
 // score as bits, the time of the order, or whether the agent is up. The plan keeps the weights of the
@@ -73,7 +74,9 @@ func encodeCursor(q hub.Query, at place) string {
 	b = append(b, at.key...)
 	if blended {
 		b = binary.BigEndian.AppendUint32(b, math.Float32bits(at.blend.unit))
-		b = binary.BigEndian.AppendUint32(b, math.Float32bits(at.blend.least))
+		b = binary.BigEndian.AppendUint16(b, uint16(at.blend.reach.Distance))
+		b = binary.BigEndian.AppendUint32(b, math.Float32bits(at.blend.reach.Cosine))
+		b = binary.BigEndian.AppendUint32(b, at.blend.turn)
 	}
 	if blended || len(at.behind) > 0 {
 		b = append(b, byte(len(at.behind)))
@@ -96,7 +99,7 @@ func decodeCursor(q hub.Query) (*place, error) {
 	}
 	unknown := badField("cursor", "is not one that a search returned")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
-	if err != nil || len(b) < cursorHead || b[0] < cursorVersion || b[0] > blendVersion {
+	if err != nil || len(b) < cursorHead || b[0] < cursorVersion || b[0] > blendVersion || b[0] == 4 {
 		return nil, unknown
 	}
 	if binary.BigEndian.Uint64(b[1:]) != queryHash(q) {
@@ -115,7 +118,9 @@ func decodeCursor(q hub.Query) (*place, error) {
 			return nil, unknown
 		}
 		at.blend.unit = math.Float32frombits(binary.BigEndian.Uint32(at.plan))
-		at.blend.least = math.Float32frombits(binary.BigEndian.Uint32(at.plan[4:]))
+		at.blend.reach.Distance = int(binary.BigEndian.Uint16(at.plan[4:]))
+		at.blend.reach.Cosine = math.Float32frombits(binary.BigEndian.Uint32(at.plan[6:]))
+		at.blend.turn = binary.BigEndian.Uint32(at.plan[10:])
 		if at.plan = at.plan[blendBytes:]; !at.blend.isValid() {
 			return nil, unknown
 		}
@@ -190,8 +195,8 @@ func queryHash(q hub.Query) uint64 {
 	}
 	write(q.Text)
 	write(q.Sort)
-	if q.Mode == hub.ModeWords || q.Mode == hub.ModeMeaning {
-		write(q.Mode)
+	if mode := modeKey(&q); mode != "" {
+		write(mode)
 	}
 	for f, values := range filtersOf(&q) {
 		write(fmt.Sprint(f, len(values)))

@@ -153,7 +153,7 @@ func (x *Index) putAgent(p *prepared) {
 		}
 		x.words.Put(int(doc), p.key, p.words)
 		x.byID.Insert(doc)
-		x.senses.put(doc, p.rows)
+		x.senses.put(doc, p.rows, 0)
 	}
 	if shown {
 		x.state.Add(1)

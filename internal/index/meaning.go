@@ -24,6 +24,8 @@ type senses struct {
 	encoder Encoder
 	store   *vector.Store // guarded by Index.mu
 	wanted  bm25.Bits     // documents whose vectors are still missing; guarded by Index.mu
+	turn    uint32        // number of times that EncodeAll added vectors; guarded by Index.mu
+	turns   []uint32      // by document: the turn in which EncodeAll added its vectors, 0 for Put; guarded by Index.mu
 	woken   chan struct{} // holds a value if wanted may have documents
 }
 
@@ -94,11 +96,17 @@ func senseName(a *hub.Agent, part int) (field, name string) {
 	return "skills", a.Skills[part-1].ID
 }
 
-func (s *senses) put(doc uint32, rows []vector.Row) {
-	if s != nil {
-		s.store.Put(doc, rows)
-		s.wanted.Drop(int(doc))
+// put stores the vectors of a document that was changed or, if turn is not 0, was known by its words until then.
+func (s *senses) put(doc uint32, rows []vector.Row, turn uint32) {
+	if s == nil {
+		return
 	}
+	s.store.Put(doc, rows)
+	s.wanted.Drop(int(doc))
+	if n := int(doc) + 1 - len(s.turns); n > 0 {
+		s.turns = append(s.turns, make([]uint32, n)...)
+	}
+	s.turns[doc] = turn
 }
 
 func (s *senses) remove(doc uint32) {
@@ -169,6 +177,7 @@ func (x *Index) EncodeAll(ctx context.Context) {
 			list[i].rows = x.senses.encodeAgent(&list[i].agent)
 		}
 		x.mu.Lock()
+		x.senses.turn++
 		for i := range list {
 			u := &list[i]
 			if !x.senses.wanted.Has(int(u.doc)) {
@@ -176,7 +185,7 @@ func (x *Index) EncodeAll(ctx context.Context) {
 			}
 			// The number may belong to another agent now.
 			if now := x.agentOf(u.doc); sameText(&now, &u.agent) {
-				x.senses.put(u.doc, u.rows)
+				x.senses.put(u.doc, u.rows, x.senses.turn)
 			}
 		}
 		x.state.Add(1)
@@ -190,30 +199,38 @@ const (
 	// maxNear is the number of agents that are found by meaning.
 	maxNear = 100
 	// leastCosine is the cosine from which an agent is found in the mode auto if any agent fits, leastMeaning the one
-	// in the mode meaning.
+	// in the mode meaning, leastUnfit the one for a query that need not fit.
 	leastCosine  = 0.35
 	leastMeaning = 0.25
+	leastUnfit   = 0.2
 	// belowBest is how much less than the best cosine a similar agent may have.
 	belowBest = 0.25
 	// leastFit is the cosine from which an agent fits a query. One that has some of the query's words fits with less:
 	// with shareWorth less if it has all of them.
-	leastFit   = 0.43
+	leastFit   = 0.46
 	shareWorth = 0.3
 	// leastShare is the share of the weight of the query's words from which an agent fits by words alone.
 	leastShare = 0.5
-	// meaningWeight is the score of a cosine of 1, where 1 is above the score of all words in the best field.
-	meaningWeight = 1.0
+	// meaningWeight is the score of a similarity of 1, where 1 is above the score of all words in the best field. An
+	// unfinished query counts with unfinishedWeight, because the meaning of its last word is a guess.
+	meaningWeight    = 1.0
+	unfinishedWeight = 0.25
+	// profileWeight is the weight of the similarity of the whole profile, where that of its nearest part has 1: among
+	// agents with an equal skill, one that does little else is better.
+	profileWeight = 1
 )
 
-// blend is how words and meaning are fused for one query. A cursor carries it, so that later pages rank alike.
+// blend is how words and meaning are fused for one query. A cursor carries it, so that the score of an agent that
+// stays unchanged is the same on all pages, whichever other agents come, go and get their vectors meanwhile.
 type blend struct {
-	unit  float32 // the score of a meaning with weight 1
-	least float32 // the least cosine of an agent that is found by meaning
+	unit  float32      // the score of a meaning with weight 1
+	reach vector.Reach // which agents are found by meaning
+	turn  uint32       // vectors that EncodeAll adds in later turns do not count
 }
 
 // isValid reports whether a blend from a cursor is one that a search can use.
 func (b blend) isValid() bool {
-	return b.unit > 0 && b.unit < 1e6 && b.least >= -1 && b.least <= 2
+	return b.unit > 0 && b.unit < 1e6 && b.reach.Cosine >= -2 && b.reach.Cosine <= 2
 }
 
 // ranking is the order by score of the agents that match a query. near are the agents that are similar in meaning,
@@ -281,20 +298,23 @@ func (x *Index) soughtVector(q *hub.Query, m *bm25.Match) (v *vector.Query, cont
 }
 
 // rankMatches adds to m.Bits the agents that are similar in meaning to the query and returns the order of all. In
-// the mode auto it removes all if none fits: neither by meaning nor by its share of the query's words. at is the
+// the mode auto it removes all if none fits, unless q.Unfit is set: neither by meaning nor by its share of the query's words. at is the
 // position of the page. The caller must hold mu.
 func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, s *scratch) *ranking {
 	r := &ranking{m: m, x: x}
 	if m.Any || q.Mode == hub.ModeWords || x.senses == nil {
 		return r
 	}
+	v, content := x.soughtVector(q, m)
 	if at != nil {
 		r.blend = at.blend
-	} else if r.blend = (blend{unit: float32(max(m.Wish(), 1)), least: leastCosine}); q.Mode == hub.ModeMeaning {
-		r.blend.least = leastMeaning
+	} else {
+		r.blend = blend{unit: float32(max(m.Wish(), 1) * meaningWeight), turn: x.senses.turn}
+		if m.Unfinished(x.senses.encoder.Knows) {
+			r.blend.unit *= unfinishedWeight
+		}
 	}
-	v, content := x.soughtVector(q, m)
-	fits := at != nil || m.HasPhrase() || content && x.fitsByWords(m)
+	fits := at != nil || q.Unfit || m.HasPhrase() || content && x.fitsByWords(m)
 	if q.Mode == hub.ModeMeaning {
 		clear(m.Bits)
 	}
@@ -307,27 +327,49 @@ func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, s *scratch) 
 	return r
 }
 
+// findNear returns the agents that are similar in meaning, the nearest first. On the first page it sets
+// r.blend.reach.
+func (x *Index) findNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s *scratch) []vector.Near {
+	allowed := x.allowed(q, r.m, s)
+	if !first {
+		return x.senses.store.Within(v, r.blend.reach, allowed, &s.nearest)
+	}
+	near, reach := x.senses.store.Nearest(v, maxNear, allowed, &s.nearest)
+	switch {
+	case q.Unfit:
+		reach.Cosine = max(reach.Cosine, leastUnfit)
+	case len(near) > 0:
+		least := float32(leastCosine)
+		if q.Mode == hub.ModeMeaning {
+			least = leastMeaning
+		}
+		reach.Cosine = max(reach.Cosine, least, near[0].Cosine-belowBest)
+	}
+	r.blend.reach = reach
+	return near
+}
+
 // addNear sets r.near and reports whether one of them fits.
 func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s *scratch) (fits bool) {
-	near := x.senses.store.Nearest(v, maxNear, x.allowed(q, r.m, s), &s.nearest)
-	if len(near) == 0 {
-		return false
-	}
-	if first {
-		r.blend.least = max(r.blend.least, near[0].Cosine-belowBest)
-	}
 	r.parts = make(map[int]vector.Near)
-	for _, n := range near {
-		if n.Cosine < r.blend.least {
+	for _, n := range x.findNear(q, r, v, first, s) {
+		if n.Cosine < r.blend.reach.Cosine {
 			break
+		}
+		if x.senses.turns[n.Doc] > r.blend.turn {
+			continue
 		}
 		id := int(n.Doc)
 		var h bm25.Hit
 		share := 0.0
 		h.Score, share, h.Matched = r.m.Weigh(id)
 		fits = fits || float64(n.Cosine)+shareWorth*share >= leastFit
+		similar := n.Cosine
+		if whole, ok := x.senses.store.Part(v, n.Doc, 0); ok {
+			similar = (n.Cosine + profileWeight*whole) / (1 + profileWeight)
+		}
 		h.ID = id
-		h.Score = float64(float32(h.Score) + r.blend.unit*meaningWeight*n.Cosine)
+		h.Score = float64(float32(h.Score) + r.blend.unit*similar)
 		h.Matched = append(slices.Clip(h.Matched), hub.ByMeaning)
 		r.near, r.parts[id] = append(r.near, h), n
 		r.among.Add(id)

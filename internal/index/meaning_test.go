@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -226,12 +227,109 @@ func TestRun_EncodesWhatLoadAdded(t *testing.T) {
 
 func TestBeside_ScoresMeaningsAlike(t *testing.T) {
 	x := careIndex()
-	page, err := x.Beside([]hub.Agent{agent("far", portal("q.example"), skill("Canine illness"))}, hub.Query{Text: "puppy fever"})
+	far := agent("far", portal("q.example"), describe("Cares for animals."), skill("Canine illness"), skill("Poem writing"))
+	page, err := x.Beside([]hub.Agent{far}, hub.Query{Text: "puppy fever"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	here := mustSearch(t, x, hub.Query{Text: "puppy fever"})
 	if names(page) != "far@q.example" || math.Abs(page.Results[0].Score-here.Results[0].Score) > 0.5 {
 		t.Errorf("found %s with %+v, here %+v", names(page), page.Results, here.Results)
+	}
+}
+
+func TestSearch_UnfitListsTheBest(t *testing.T) {
+	mixed := newConcepts("puppy dog", "fever", "water", "tax", "poem", "storm", "bread", "stone")
+	x := NewWithMeaning(mixed, conceptDims)
+	x.Put(agent("baker", describe("Bread water tax poem stone dog.")))
+	x.Put(agent("mason", describe("Stone.")))
+	q := hub.Query{Text: "storm fever puppy"}
+	if got := names(mustSearch(t, x, q)); got != "" {
+		t.Fatalf("a query that none fits finds %s", got)
+	}
+	q.Unfit = true
+	page := mustSearch(t, x, q)
+	if got := names(page); got != "baker" {
+		t.Errorf("found %q, want the nearest agent", got)
+	}
+	if f := page.Facets["kind"]; len(f) != 1 || f[0].Count != 1 {
+		t.Errorf("the facets are those of another search: %+v", f)
+	}
+}
+
+func TestSearch_SpecialistIsFirst(t *testing.T) {
+	x := careIndex()
+	x.Put(agent("aide", skill("Canine illness"), skill("Tax"), skill("Money"), skill("Leak"), skill("Verse")))
+	if got := names(mustSearch(t, x, hub.Query{Text: "puppy fever"})); got != "vetta aide" {
+		t.Errorf("found %q", got)
+	}
+}
+
+// stoppable is an encoder that ends a context after some texts.
+type stoppable struct {
+	concepts
+	left int
+	stop context.CancelFunc
+}
+
+func (s *stoppable) Encode(text string) []float32 {
+	if s.left--; s.left == 0 {
+		s.stop()
+	}
+	return s.concepts.Encode(text)
+}
+
+// TestSearch_PagesStayWholeWhileAgentsGetVectors reads pages while EncodeAll works and other agents come and go: each
+// agent that the first page counted comes once, in the order that one large page had.
+func TestSearch_PagesStayWholeWhileAgentsGetVectors(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		e := &stoppable{concepts: care}
+		x := NewWithMeaning(e, conceptDims)
+		text := func() string {
+			words := strings.Fields("puppy dog canine fever illness water leak money verse and")
+			list := make([]string, 1+r.IntN(5))
+			for i := range list {
+				list[i] = words[r.IntN(len(words))]
+			}
+			return strings.Join(list, " ")
+		}
+		n := 0
+		x.Load(func() (hub.Agent, bool) {
+			n++
+			return agent(fmt.Sprintf("n%03d", n), describe(text())), n <= 140
+		})
+		encodeSome := func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			e.left, e.stop = 1+r.IntN(60), cancel
+			x.EncodeAll(ctx)
+			cancel()
+		}
+		encodeSome()
+		q := hub.Query{Text: "puppy fever", Limit: 100}
+		whole := mustSearch(t, x, q)
+		want := strings.Fields(names(whole))
+		var got []string
+		for q.Limit = 7; ; {
+			page := mustSearch(t, x, q)
+			for _, res := range page.Results {
+				if !strings.HasPrefix(res.Agent.Name, "new") {
+					got = append(got, res.Agent.Name)
+				}
+			}
+			if q.Cursor = page.NextCursor; q.Cursor == "" {
+				break
+			}
+			encodeSome()
+			for range r.IntN(8) {
+				a := agent(fmt.Sprintf("new%d", r.IntN(10)), describe("Puppy fever "+text()))
+				if x.Put(a); r.IntN(3) == 0 {
+					x.Remove(a.ID)
+				}
+			}
+		}
+		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) || len(got) != whole.Total {
+			t.Fatalf("seed %d: the pages have %d agents of %d\n%s\nwant\n%s", seed, len(got), whole.Total, got, want)
+		}
 	}
 }

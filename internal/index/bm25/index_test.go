@@ -172,6 +172,21 @@ func TestSuggest_OffersTheClosestWords(t *testing.T) {
 	}
 }
 
+func TestUnfinished_IsTheBeginningOfAWord(t *testing.T) {
+	x := manual()
+	knows := func(word string) bool { return word == "weath" }
+	for text, want := range map[string]bool{
+		"backups operato": true, "operato backups": false, "operator": false, "opxxator": false, "weath": false,
+		`"operato"`: false, "-operato": false, "": false,
+	} {
+		m := x.Match(text)
+		if got := m.Unfinished(knows); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+		m.Close()
+	}
+}
+
 func TestSorted_StaysInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	keys := make([]string, 5000)

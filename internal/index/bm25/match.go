@@ -266,6 +266,19 @@ func (m *Match) Excludes() bool {
 	return slices.ContainsFunc(m.query.clauses, func(c clause) bool { return c.exclude })
 }
 
+// Unfinished reports whether the last word of the query is the beginning of a word and none that knows has.
+func (m *Match) Unfinished(knows func(word string) bool) bool {
+	if len(m.query.clauses) == 0 {
+		return false
+	}
+	last := m.query.clauses[len(m.query.clauses)-1]
+	if last.exclude || last.phrase || len(last.parts) != 1 {
+		return false
+	}
+	w := last.parts[0]
+	return m.guesses[w] != "" && strings.HasPrefix(m.guesses[w], w) && !knows(w)
+}
+
 // Meant returns the query as it is to be understood by its meaning: without excluded words and quotation marks, and
 // with the words that were searched in place of unknown ones, unless knows reports that a word is one. It is empty if
 // the query has only words of grammar.

@@ -227,25 +227,63 @@ type Scratch struct {
 	near      []Near
 }
 
-// rankedFor: of the rows with the nearest codes this many are ranked by their cosines, for each wanted document,
-// because several rows may be of one document and codes are coarse.
-const rankedFor = 4
+const (
+	// rankedFor: of the rows with the nearest codes this many are ranked by their cosines, for each wanted document,
+	// because several rows may be of one document and codes are coarse.
+	rankedFor = 4
+	// maxRanked bounds the rows that are ranked by one search, however many are equally near.
+	maxRanked = 4096
+)
 
-// Nearest returns up to n documents with the greatest cosines, the greatest first. allowed is a set of documents
-// as in bm25.Bits; nil allows all. The result is valid until s is used again.
-func (s *Store) Nearest(q *Query, n int, allowed []uint64, b *Scratch) []Near {
+// Reach decides for each row by itself whether it is near a query, so that other rows do not change the answer.
+type Reach struct {
+	Distance int     // greatest number of differing bits in the codes
+	Cosine   float32 // least cosine
+}
+
+// Nearest returns the n documents with the greatest cosines, the greatest first, and those that are as near as the
+// last. Within returns the same documents for reach. allowed is a set of documents as in bm25.Bits; nil allows all.
+// The result is valid until b is used again.
+func (s *Store) Nearest(q *Query, n int, allowed []uint64, b *Scratch) (near []Near, reach Reach) {
+	reach = Reach{Distance: s.dims, Cosine: -2}
 	b.near = b.near[:0]
 	if s.rows == 0 || len(q.exact) != s.dims || n <= 0 {
-		return b.near
+		return b.near, reach
 	}
 	want := n * rankedFor
 	if most := countUpTo(allowed, want+1); allowed != nil && most <= want {
 		s.rankAll(q, allowed, b)
 	} else {
-		s.rankNearest(q, want, allowed, b)
+		reach.Distance = limitOf(s.measureRows(q, allowed, b), want)
+		s.rankRows(q, reach.Distance, b)
 	}
-	near := bestOfDocs(b.near)
-	return near[:min(n, len(near))]
+	near = bestOfDocs(b.near)
+	if len(near) > n {
+		reach.Cosine = near[n-1].Cosine
+	}
+	return cutBelow(near, reach.Cosine), reach
+}
+
+// Within returns the documents that are as near as reach says, the nearest first. The result is valid until b is used
+// again.
+func (s *Store) Within(q *Query, reach Reach, allowed []uint64, b *Scratch) []Near {
+	b.near = b.near[:0]
+	if s.rows == 0 || len(q.exact) != s.dims {
+		return b.near
+	}
+	s.measureRows(q, allowed, b)
+	s.rankRows(q, reach.Distance, b)
+	return cutBelow(bestOfDocs(b.near), reach.Cosine)
+}
+
+// cutBelow returns the beginning of a sorted list with at least a cosine.
+func cutBelow(list []Near, least float32) []Near {
+	for i, n := range list {
+		if n.Cosine < least {
+			return list[:i]
+		}
+	}
+	return list
 }
 
 // countUpTo returns the size of a set, or at least most if it is larger.
@@ -269,15 +307,16 @@ func (s *Store) rankAll(q *Query, allowed []uint64, b *Scratch) {
 	}
 }
 
-// rankNearest computes the cosines of the want rows whose codes differ least from that of the query.
-func (s *Store) rankNearest(q *Query, want int, allowed []uint64, b *Scratch) {
+// measureRows stores in b.distances how many bits of each row differ from the query, and returns the number of rows
+// at each distance. Rows of documents that are not allowed are at none.
+func (s *Store) measureRows(q *Query, allowed []uint64, b *Scratch) (counts []int) {
 	total := len(s.chunks) * chunkRows
 	if cap(b.distances) < total {
 		b.distances = make([]uint16, total+total/8)
 	}
-	distances, counts := b.distances[:total], make([]int, s.dims+1)
+	b.distances, counts = b.distances[:total], make([]int, s.dims+1)
 	for k, c := range s.chunks {
-		out := distances[k*chunkRows : (k+1)*chunkRows]
+		out := b.distances[k*chunkRows : (k+1)*chunkRows]
 		s.compareCodes(c, q, out)
 		for i, doc := range c.docs {
 			if doc == none || allowed != nil && !hasBit(allowed, doc) {
@@ -287,13 +326,21 @@ func (s *Store) rankNearest(q *Query, want int, allowed []uint64, b *Scratch) {
 			counts[out[i]]++
 		}
 	}
-	// limit is the greatest distance that is ranked.
-	limit, sum := 0, 0
-	for ; limit < s.dims && sum+counts[limit] < want; limit++ {
+	return counts
+}
+
+// limitOf returns the distance up to which there are want rows.
+func limitOf(counts []int, want int) (limit int) {
+	for sum := 0; limit < len(counts)-1 && sum+counts[limit] < want; limit++ {
 		sum += counts[limit]
 	}
-	for row, d := range distances {
-		if int(d) <= limit && len(b.near) < want+want/4 {
+	return limit
+}
+
+// rankRows computes the cosines of the measured rows up to a distance.
+func (s *Store) rankRows(q *Query, limit int, b *Scratch) {
+	for row, d := range b.distances {
+		if int(d) <= limit && len(b.near) < maxRanked {
 			c, i := s.chunks[row/chunkRows], row%chunkRows
 			b.near = append(b.near, Near{c.docs[i], int(c.parts[i]), s.cosine(q, c, i)})
 		}
@@ -338,6 +385,21 @@ func (s *Store) Best(q *Query, doc uint32) (Near, bool) {
 		row = c.next[i]
 	}
 	return best, true
+}
+
+// Part returns the cosine of one vector of a document; false if the document has no such vector.
+func (s *Store) Part(q *Query, doc uint32, part int) (float32, bool) {
+	if !s.Has(doc) || len(q.exact) != s.dims {
+		return 0, false
+	}
+	for row := s.first[doc]; row != none; {
+		c, i := s.chunks[row/chunkRows], int(row%chunkRows)
+		if int(c.parts[i]) == part {
+			return s.cosine(q, c, i), true
+		}
+		row = c.next[i]
+	}
+	return 0, false
 }
 
 func (s *Store) cosine(q *Query, c *chunk, i int) float32 {

@@ -98,7 +98,11 @@ func TestNearest_AgreesWithBruteForce(t *testing.T) {
 		for name, set := range map[string][]uint64{"all": nil, "filtered": allowed, "few": few} {
 			var b Scratch
 			s.Nearest(NewQuery(near(r, target, 0.95)), 20, set, &b) // leaves its buffers
-			got := s.Nearest(NewQuery(target), 20, set, &b)
+			got, reach := s.Nearest(NewQuery(target), 20, set, &b)
+			got = slices.Clone(got)
+			if again := s.Within(NewQuery(target), reach, set, &b); !slices.Equal(again, got) {
+				t.Errorf("%s: within %+v are %v, want %v", name, reach, again, got)
+			}
 			var want []Near
 			for doc, list := range all {
 				if len(list) == 0 || set != nil && !hasBit(set, uint32(doc)) {
@@ -152,7 +156,7 @@ func TestPut_LeavesOutWhatHasNoDirection(t *testing.T) {
 	}
 	s.Remove(9)
 	s.Remove(7)
-	if s.Rows() != 0 || len(s.Nearest(NewQuery(v), 5, nil, new(Scratch))) != 0 {
+	if left, _ := s.Nearest(NewQuery(v), 5, nil, new(Scratch)); s.Rows() != 0 || len(left) != 0 {
 		t.Error("vectors of removed documents stay")
 	}
 }
