@@ -51,9 +51,11 @@ func (w work) searchMembers(ctx context.Context) {
 }
 
 // findCandidates returns the agents that may do a part, best first: members that the person named, and agents of the
-// search with a word of the part that says something.
+// search with a word of the part that says something, or with a similar meaning.
 func (w work) findCandidates(ctx context.Context, text string) (list []flow.Candidate, err error) {
-	q := hub.Query{Text: searchText(text), Limit: 20}
+	// Parts of a goal are long, and the search can hardly say whether an agent fits one; the person and the leader
+	// judge the best that there are.
+	q := hub.Query{Text: searchText(text), Limit: 20, Unfit: true}
 	switch w.state.Open.Recruit {
 	case flow.RecruitHere:
 		q.Scope = hub.ScopePortal
@@ -141,13 +143,18 @@ func searchText(s string) string {
 // reasonOf returns the reason for which a result fits, "" if only words without meaning match.
 func reasonOf(r hub.Result) string {
 	var words []string
+	similar := ""
 	for _, m := range r.Why {
+		if m.How == hub.ByMeaning {
+			similar = "similar in meaning to “" + m.Found + "”"
+			continue
+		}
 		if isContent(m.Word) && m.How != "typo" && !slices.Contains(words, m.Found) {
 			words = append(words, m.Found)
 		}
 	}
 	if len(words) == 0 {
-		return ""
+		return similar
 	}
 	return "fits " + quoteList(words[:min(len(words), 5)])
 }
