@@ -60,11 +60,13 @@ var may = map[string][]string{
 	"internal/lenientjson": {},
 	// Drivers and the command line read text files of any encoding.
 	"internal/textfile": {},
-	"migrations":        {},
-	"static":            {},
-	"docs":              {},
-	"internal/account":  leaves,
-	"internal/record":   leaves,
+	// The chain of hashes knows no messages, only their fields.
+	"internal/transcript": {},
+	"migrations":          {},
+	"static":              {},
+	"docs":                {},
+	"internal/account":    leaves,
+	"internal/record":     leaves,
 	// canonical encodes bytes and does not depend on the types of records.
 	"internal/record/canonical": {},
 	// A search reports how much of the network it has covered, in terms of federation.
@@ -116,7 +118,7 @@ var may = map[string][]string{
 	// bm25 is an index of words and does not depend on agents.
 	"internal/index/bm25": {"internal/wordsplit"},
 	"templates":           {"static"},
-	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
+	"store":               with(inner, "migrations", "internal/transcript", "internal/federation/guard", "internal/registry"),
 	// quota decides by counters and bounds, for the stores and for pages.
 	"internal/quota": {"internal/fault"},
 	// space watches the disk for the database and its stores.
@@ -145,7 +147,8 @@ var may = map[string][]string{
 	"store/models":        {"internal/clock", "internal/fault", "internal/models", "internal/usage"},
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
-	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/task", "internal/wordsplit"},
+	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/ident", "internal/task", "internal/transcript", "internal/wordsplit"},
+	"store/transcripts":   {"internal/ident", "internal/transcript", "store/rows"},
 	"agentruntime":        with(inner, "internal/liveness"),
 	"agentruntime/remote": with(inner, "internal/liveness", "internal/federation/guard"),
 	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),

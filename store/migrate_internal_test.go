@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/transcript"
 	"agentsite/migrations"
 	"agentsite/store/agents"
 	"agentsite/store/chats"
@@ -79,7 +80,7 @@ func olderDatabase(t *testing.T, dir string) {
 	say := func(taskID, state string) {
 		seq++
 		r := chats.MessageRow{Seq: seq, ID: fmt.Sprint("m", seq), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"said before"}]`, TaskID: taskID, TaskState: state, CreatedAt: 5}
-		hash = chat.Chain(hash, r.ChainEntry())
+		hash = transcript.Chain(hash, r.ChainEntry())
 		exec(`INSERT INTO messages (conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash) VALUES ('c1', ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, taskID, state, r.CreatedAt, hash)
 	}
 	const day = agents.DayMilli
@@ -138,7 +139,7 @@ func TestMigrate_FromTheLast(t *testing.T) {
 	var hash []byte
 	for i := range n {
 		r := chats.MessageRow{Seq: int64(i + 1), ID: fmt.Sprint("n", i), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"one of many"}]`, CreatedAt: 5}
-		hash = chat.Chain(hash, r.ChainEntry())
+		hash = transcript.Chain(hash, r.ChainEntry())
 		if _, err := tx.Exec(`INSERT INTO messages (conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash) VALUES ('c9', ?, ?, ?, ?, ?, ?, ?, '', '', '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, r.CreatedAt, hash); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/transcript"
 	"agentsite/store/chats"
 	"agentsite/store/replica"
 	"agentsite/store/sqlite"
@@ -193,10 +193,31 @@ func (s *Scrub) checkRooms(ctx context.Context, until time.Time) (done bool, err
 	return done, err
 }
 
+// noteReanchored begins the present conversation anew if the hash of the last checked message is another one now:
+// messages were erased since then, and those that stay have new hashes.
+func (s *Scrub) noteReanchored(ctx context.Context, tx *sqlx.Tx) error {
+	p := &s.room
+	if p.hash == nil {
+		return nil
+	}
+	var now []byte
+	err := tx.GetContext(ctx, &now, `SELECT hash FROM messages WHERE conversation_id = ? AND seq = ?`, p.id, p.seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil && !bytes.Equal(now, p.hash) {
+		p.seq, p.hash = 0, nil
+	}
+	return err
+}
+
 // checkRoom checks the next messages of the present conversation, or goes to the next one. It reports
 // whether there is none.
 func (s *Scrub) checkRoom(ctx context.Context, tx *sqlx.Tx) (last bool, err error) {
 	p := &s.room
+	if err := s.noteReanchored(ctx, tx); err != nil {
+		return false, err
+	}
 	var h headRow
 	err = tx.GetContext(ctx, &h, `SELECT id, title, last_seq, head_hash FROM conversations WHERE id = ?`, p.id)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && p.seq >= h.LastSeq {
@@ -216,18 +237,15 @@ func (s *Scrub) checkRoom(ctx context.Context, tx *sqlx.Tx) (last bool, err erro
 	before := p.seq
 	broken := ""
 	err = sqlite.EachRow(ctx, tx, func(m chats.MessageRow) {
-		if m.GoneSeq == 0 {
-			m.BodyHash = nil // The hash stands for the body of deleted messages only.
-		}
 		switch {
 		case broken != "":
 		case m.Seq != p.seq+1:
 			broken = fmt.Sprintf("message %d follows message %d, so some are missing", m.Seq, p.seq)
-		case !bytes.Equal(chat.Chain(p.hash, m.ChainEntry()), m.Hash):
+		case !bytes.Equal(transcript.Chain(p.hash, m.ChainEntry()), m.Hash):
 			broken = fmt.Sprintf("message %d is not what was said there (its hash does not follow from the messages before it)", m.Seq)
 		}
 		p.seq, p.hash = m.Seq, m.Hash
-	}, `SELECT conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash, target, gone_seq, body_hash
+	}, `SELECT conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash, target, gone_seq, body_hash, salt
 		FROM messages WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?`, p.id, p.seq, scrubRows)
 	if err == nil && broken == "" && (p.seq == before || p.seq > h.LastSeq) {
 		broken = fmt.Sprintf("it should end with message %d but ends with %d", h.LastSeq, p.seq)

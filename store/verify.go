@@ -162,7 +162,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, blobs openBlob, r *Report) (
 		v.clientIDs, v.checkTasks, v.checkOutbox, v.checkNames, v.checkAgents, v.readPortal}
 	// A backup may be older than these tables. A file that does not name its schema gets every check.
 	schema, err := sqlite.SchemaOf(ctx, c)
-	v.first = err == nil && schema < 3
+	v.first, v.unsalted = err == nil && schema < 3, err == nil && schema < 26
 	if err != nil || schema >= 2 {
 		checks = append(checks, v.checkVersions, v.checkUses, v.checkIcons)
 	}
@@ -199,11 +199,12 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, blobs openBlob, r *Report) (
 
 // verifier runs the checks one after another on one connection, and adds the damage that they find to r.
 type verifier struct {
-	c      *sqlx.Conn
-	r      *Report
-	blobs  openBlob
-	first  bool   // schemas before 3: messages lack the later columns
-	public []byte // public key of the portal according to the database; nil before the first start
+	c        *sqlx.Conn
+	r        *Report
+	blobs    openBlob
+	first    bool   // schemas before 3: messages lack the later columns
+	unsalted bool   // schemas before 26: messages lack the salt
+	public   []byte // public key of the portal according to the database; nil before the first start
 }
 
 func (v *verifier) checkPages(ctx context.Context) error {

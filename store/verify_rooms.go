@@ -6,6 +6,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
+	"agentsite/internal/transcript"
 	"agentsite/store/chats"
 	"agentsite/store/rows"
 	"agentsite/store/sqlite"
@@ -57,6 +58,9 @@ func (p *transcriptPage) noteAmended(h headRow, m chats.MessageRow) {
 	}
 	if (m.GoneSeq > 0) != (m.Body == "") {
 		p.r.addFault("%s: message %d was removed but not its text, or the other way round.", h, m.Seq)
+	}
+	if salt := transcript.Salt(m.Salt); !salt.Older() && (m.GoneSeq > 0) != salt.IsDestroyed() {
+		p.r.addFault("%s: message %d was removed but not its salt, or the other way round.", h, m.Seq)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"database/sql"
 	"fmt"
 
-	"agentsite/internal/chat"
 	"agentsite/internal/task"
+	"agentsite/internal/transcript"
 	"agentsite/store/chats"
 	"agentsite/store/quotas"
 	"agentsite/store/rows"
@@ -75,9 +75,12 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 		upTo = heads[len(heads)-1].ID
 	}
 	p := &transcriptPage{r: v.r, heads: heads}
-	since := `m.target, m.edit_seq, m.gone_seq, m.newer_seq, m.reacted, m.body_hash`
-	if v.first {
-		since = `0 AS target, 0 AS edit_seq, 0 AS gone_seq, 0 AS newer_seq, 0 AS reacted, NULL AS body_hash`
+	since := `m.target, m.edit_seq, m.gone_seq, m.newer_seq, m.reacted, m.body_hash, m.salt`
+	switch {
+	case v.first:
+		since = `0 AS target, 0 AS edit_seq, 0 AS gone_seq, 0 AS newer_seq, 0 AS reacted, NULL AS body_hash, NULL AS salt`
+	case v.unsalted:
+		since = `m.target, m.edit_seq, m.gone_seq, m.newer_seq, m.reacted, m.body_hash, NULL AS salt`
 	}
 	err = sqlite.EachRow(ctx, tx, p.checkMessage,
 		`SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
@@ -122,10 +125,7 @@ func (p *transcriptPage) checkMessage(m linkRow) {
 	if m.Seq != p.seq+1 && !p.bad {
 		p.reportBroken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
 	}
-	if m.GoneSeq == 0 {
-		m.BodyHash = nil // The hash stands for the body of deleted messages only.
-	}
-	if want := chat.Chain(p.hash, m.ChainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
+	if want := transcript.Chain(p.hash, m.ChainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
 		p.reportBroken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
 	}
 	p.seq, p.hash = m.Seq, m.Hash

@@ -4,8 +4,6 @@
 package chat
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"time"
 
 	"agentsite/internal/task"
@@ -68,7 +66,7 @@ type Message struct {
 	// regenerated answer the answer that it replaces, for an amendment the amended message.
 	Target    int64
 	CreatedAt time.Time
-	// Hash is the hash of this entry and all before it, see Chain.
+	// Hash is the hash of this entry and all before it, see transcript.Chain.
 	Hash []byte
 	// Now is the state of the message after later edits, reactions, deletion and regeneration. The store
 	// fills it in on reading, together with the present Parts; the hash chain does not cover it.
@@ -225,65 +223,4 @@ func (c Conversation) Agents() []Member {
 		}
 	}
 	return out
-}
-
-// ChainEntry holds the fields of one message that the hash chain covers. The body enters as its own
-// hash, so that the chain stays verifiable after the text is deleted.
-type ChainEntry struct {
-	Seq        int64
-	ID         string
-	SenderKind string
-	SenderID   string
-	// SenderHandle is the author's handle as readers see it.
-	SenderHandle string
-	Kind         string
-	TaskID       string
-	TaskState    string
-	Reason       string
-	Target       int64
-	CreatedAt    int64 // milliseconds since 1970
-	// body, or its SHA-256 once the body was deleted
-	Body     []byte
-	BodyHash []byte
-}
-
-// Chain returns the hash of an entry that follows prev (nil for the first).
-// Every field is length-prefixed, so no two entries share an encoding.
-func Chain(prev []byte, e ChainEntry) []byte {
-	h := sha256.New()
-	field := func(b []byte) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(b)))
-		h.Write(n[:])
-		h.Write(b)
-	}
-	num := func(v int64) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(v))
-		h.Write(n[:])
-	}
-	body := e.BodyHash
-	if body == nil {
-		sum := sha256.Sum256(e.Body)
-		body = sum[:]
-	}
-	if e.Target == 0 {
-		h.Write([]byte("agentsite/transcript/1"))
-	} else { // Entries of the first release have no target, and their hashes must stay valid.
-		h.Write([]byte("agentsite/transcript/2"))
-		num(e.Target)
-	}
-	field(prev)
-	num(e.Seq)
-	field([]byte(e.ID))
-	field([]byte(e.SenderKind))
-	field([]byte(e.SenderID))
-	field([]byte(e.SenderHandle))
-	field([]byte(e.Kind))
-	field([]byte(e.TaskID))
-	field([]byte(e.TaskState))
-	field([]byte(e.Reason))
-	num(e.CreatedAt)
-	h.Write(body)
-	return h.Sum(nil)
 }

@@ -114,7 +114,7 @@ CREATE TABLE messages (
   task_state      TEXT NOT NULL DEFAULT '',
   reason          TEXT NOT NULL DEFAULT '' CHECK (length(reason) <= 1000),
   created_at      INTEGER NOT NULL,
-  hash            BLOB NOT NULL, target INTEGER NOT NULL DEFAULT 0, edit_seq INTEGER NOT NULL DEFAULT 0, gone_seq INTEGER NOT NULL DEFAULT 0, newer_seq INTEGER NOT NULL DEFAULT 0, reacted INTEGER NOT NULL DEFAULT 0, body_hash BLOB, charged TEXT NOT NULL DEFAULT '' CHECK (length(charged) <= 300),
+  hash            BLOB NOT NULL, target INTEGER NOT NULL DEFAULT 0, edit_seq INTEGER NOT NULL DEFAULT 0, gone_seq INTEGER NOT NULL DEFAULT 0, newer_seq INTEGER NOT NULL DEFAULT 0, reacted INTEGER NOT NULL DEFAULT 0, body_hash BLOB, charged TEXT NOT NULL DEFAULT '' CHECK (length(charged) <= 300), salt BLOB,
   PRIMARY KEY (conversation_id, seq)
 ) STRICT, WITHOUT ROWID;
 

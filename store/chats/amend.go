@@ -2,7 +2,6 @@ package chats
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -12,9 +11,12 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/transcript"
 	"agentsite/store/engine"
 	"agentsite/store/quotas"
+	"agentsite/store/transcripts"
 )
 
 func errUnsaid() error { return fault.New(fault.Conflict, "This message was removed.") }
@@ -60,7 +62,7 @@ func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Messag
 		case chat.Edit:
 			err = applyEdit(d.words, t, r, m, out.Seq)
 		case chat.Unsaid:
-			err = deleteMessage(t, r, out.Seq, clock.Milli(m.CreatedAt))
+			out.Hash, err = deleteMessage(t, r, out, clock.Milli(m.CreatedAt))
 		}
 		if err == nil && m.Kind != chat.React {
 			err = dropSummaries(t, r.ConversationID, r.Seq)
@@ -157,33 +159,50 @@ func applyEdit(words *Words, t engine.Tx, r MessageRow, m chat.Message, seq int6
 	return words.replaceWord(t, r.ConversationID, r.Seq, task.PlainText(m.Parts))
 }
 
-// deleteMessage removes the content of r and its edits, with all copies of the text elsewhere. The rows
-// stay with the hash of their bodies, which the hash chain needs.
-func deleteMessage(t engine.Tx, r MessageRow, seq, at int64) error {
-	var seqs []int64
-	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`,
-		r.ConversationID, r.Seq); err != nil {
-		return err
+// deleteMessage removes the content of r and its edits, with all copies of the text elsewhere, because of the message
+// by. It returns the hash of by afterwards.
+func deleteMessage(t engine.Tx, r MessageRow, by chat.Message, at int64) (head []byte, err error) {
+	if head, err = eraseForms(t, r, by); err != nil {
+		return nil, err
+	}
+	return head, dropCopies(t, r, at)
+}
+
+// eraseForms removes the bodies of r and its edits. The rows stay with the commitments to their bodies, which the hash
+// chain needs, and without the salts. The commitment to a message that is older than salts is a hash of its text, so
+// its conversation gets salts, once.
+func eraseForms(t engine.Tx, r MessageRow, by chat.Message) (head []byte, err error) {
+	var forms []MessageRow
+	if err := t.List(&forms, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ?1 AND target = ?2 AND kind = 'edit'
+		UNION ALL SELECT `+messageColumns+` FROM messages WHERE conversation_id = ?1 AND seq = ?2`, r.ConversationID, r.Seq); err != nil {
+		return nil, err
 	}
 	var titles []string
-	for _, s := range append(seqs, r.Seq) {
-		var body string
-		if err := t.Get(&body, `SELECT body FROM messages WHERE conversation_id = ? AND seq = ?`, r.ConversationID,
-			s); err != nil {
-			return err
-		}
-		if parts, err := partsOf(body); err == nil {
+	older := false
+	for _, f := range forms {
+		if parts, err := partsOf(f.Body); err == nil {
 			titles = append(titles, chat.TitleOf(parts))
 		}
-		sum := sha256.Sum256([]byte(body))
-		if _, err := t.Exec(`UPDATE messages SET body = '', body_hash = ?, gone_seq = ?, reacted = 0 WHERE conversation_id = ? AND seq = ?`,
-			sum[:], seq, r.ConversationID, s); err != nil {
-			return err
+		var salt []byte
+		if e := f.ChainEntry(); e.Salt.Older() {
+			older = true
+		} else {
+			salt, f.BodyHash = transcript.Destroyed(), e.Commit()
+		}
+		if _, err := t.Exec(`UPDATE messages SET body = '', body_hash = ?, salt = ?, gone_seq = ?, reacted = 0 WHERE conversation_id = ? AND seq = ?`,
+			f.BodyHash, salt, by.Seq, r.ConversationID, f.Seq); err != nil {
+			return nil, err
 		}
 	}
-	if err := dropTitle(t, r.ConversationID, titles); err != nil {
-		return err
+	if err := dropTitle(t, r.ConversationID, titles); err != nil || !older {
+		return by.Hash, err
 	}
+	actor := ident.Actor{Kind: ident.ActorKind(by.Sender.Kind), ID: by.Sender.ID}
+	return transcripts.Reanchor(t, r.ConversationID, 1, actor, "a message without a salt was deleted", nil)
+}
+
+// dropCopies removes the copies of the text of a deleted message.
+func dropCopies(t engine.Tx, r MessageRow, at int64) error {
 	if _, err := t.Exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID,
 		r.Seq); err != nil {
 		return err

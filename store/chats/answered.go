@@ -8,6 +8,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
+	"agentsite/internal/transcript"
 	"agentsite/store/agents"
 	"agentsite/store/engine"
 	"agentsite/store/tasks"
@@ -19,7 +20,7 @@ import (
 func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Message, error) {
 	c, k := a.Room, a.Task
 	said := []chat.Message{a.Question, a.Answer}
-	values := make([]any, 0, 2*15)
+	values := make([]any, 0, 2*16)
 	var asked int64 // bytes of the question
 	head, at := []byte(nil), clock.Milli(c.CreatedAt)
 	for i := range said {
@@ -32,15 +33,15 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 		row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
 			SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
 			TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: clock.Milli(m.CreatedAt),
-			Body: string(body)}
+			Body: string(body), Salt: transcript.NewSalt()}
 		if i == 0 {
 			asked = int64(len(body))
 		}
-		m.Hash = chat.Chain(head, row.ChainEntry())
+		m.Hash = transcript.Chain(head, row.ChainEntry())
 		head = m.Hash
 		values = append(values, c.ID, row.Seq, row.ID, row.SenderKind, row.SenderID, row.SenderHandle, row.Kind,
 			row.Body, row.TaskID, row.TaskState, row.Reason, row.CreatedAt, m.Hash, 0,
-			chargedTo(k.CallerKind, k.CallerID))
+			chargedTo(k.CallerKind, k.CallerID), row.Salt)
 	}
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
@@ -63,7 +64,7 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 			return err
 		}
 		if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+
-			`, target, charged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			`, target, charged, salt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			values...); err != nil {
 			return err
 		}

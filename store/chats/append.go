@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/transcript"
 	"agentsite/store/engine"
 	"agentsite/store/quotas"
 	"agentsite/store/tasks"
@@ -246,12 +247,13 @@ func (d *Chats) extendTranscript(t engine.Tx, h head, m chat.Message, charged, b
 	at := clock.Milli(m.CreatedAt)
 	row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
 		SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
-		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, Target: m.Target, CreatedAt: at, Body: body}
-	m.Hash = chat.Chain(h.Hash, row.ChainEntry())
+		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, Target: m.Target, CreatedAt: at, Body: body,
+		Salt: transcript.NewSalt()}
+	m.Hash = transcript.Chain(h.Hash, row.ChainEntry())
 	if err := t.Send(`INSERT INTO messages (`+saidColumns+
-		`, target, charged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`, target, charged, salt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID,
-		string(m.TaskState), m.Reason, at, m.Hash, m.Target, charged); err != nil {
+		string(m.TaskState), m.Reason, at, m.Hash, m.Target, charged, row.Salt); err != nil {
 		return m, err
 	}
 	var err error

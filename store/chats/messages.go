@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
+	"agentsite/internal/transcript"
 	"agentsite/store/engine"
 	"agentsite/store/hooks"
 	"agentsite/store/quotas"
@@ -52,19 +53,21 @@ type MessageRow struct {
 	CreatedAt      int64  `db:"created_at"`
 	Hash           []byte `db:"hash"`
 
-	EditSeq  int64  `db:"edit_seq"`
-	GoneSeq  int64  `db:"gone_seq"`
-	NewerSeq int64  `db:"newer_seq"`
-	Reacted  int64  `db:"reacted"`
+	EditSeq  int64 `db:"edit_seq"`
+	GoneSeq  int64 `db:"gone_seq"`
+	NewerSeq int64 `db:"newer_seq"`
+	Reacted  int64 `db:"reacted"`
+	// BodyHash is the commitment of a deleted message; it means nothing for others.
 	BodyHash []byte `db:"body_hash"`
+	Salt     []byte `db:"salt"`
 }
 
 // saidColumns are the columns that the hash chain covers, and the hash itself; target is apart, because
-// schemas before 3 lack it. nowColumns hold later changes of a message.
+// schemas before 3 lack it. nowColumns hold later changes of a message, and the salt of its commitment.
 const (
 	saidColumns    = `conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash`
 	messageColumns = saidColumns + `, target, ` + nowColumns
-	nowColumns     = `edit_seq, gone_seq, newer_seq, reacted, body_hash`
+	nowColumns     = `edit_seq, gone_seq, newer_seq, reacted, body_hash, salt`
 )
 
 // headColumns selects a message with all columns but body and hash joined to one, because each column
@@ -126,11 +129,15 @@ func partsOf(body string) (parts []task.Part, err error) {
 	return parts, err
 }
 
-func (r MessageRow) ChainEntry() chat.ChainEntry {
-	return chat.ChainEntry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID,
-		SenderHandle: r.SenderHandle, Kind: r.Kind,
-		TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason, Target: r.Target, CreatedAt: r.CreatedAt,
-		Body: []byte(r.Body), BodyHash: r.BodyHash}
+// ChainEntry returns the fields that the chain covers.
+func (r MessageRow) ChainEntry() transcript.Entry {
+	e := transcript.Entry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID,
+		SenderHandle: r.SenderHandle, Kind: r.Kind, TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason,
+		Target: r.Target, CreatedAt: r.CreatedAt, Body: []byte(r.Body), Salt: r.Salt}
+	if r.GoneSeq > 0 {
+		e.Commitment = r.BodyHash
+	}
+	return e
 }
 
 // Size implements engine.Sized.

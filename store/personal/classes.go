@@ -57,7 +57,7 @@ var columns = map[string]string{
 	"invitation_days": "link: inviter_id",
 	"members":         "link: conversation_id member_id; personal: handle notify; portal: kind role",
 	"messages": "link: conversation_id id sender_id task_id charged; personal: sender_handle body reason; " +
-		"portal: sender_kind kind task_state hash body_hash",
+		"secret: salt; portal: sender_kind kind task_state hash body_hash",
 	"model_days":      "link: who; portal: day",
 	"models":          "link: id owner_id; personal: name url model fallback; secret: secret; portal: provider",
 	"moved_tables":    "portal: name sum",
