@@ -8,6 +8,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 	"agentsite/internal/task"
 )
 
@@ -135,7 +136,7 @@ func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq i
 		return Message{}, err
 	}
 	var c fault.Check
-	c.Field(isEmoji(emoji), "emoji", "use one emoji")
+	c.Field(len(emoji) <= MaxEmojiBytes && plaintext.IsEmoji(emoji), "emoji", "use one emoji")
 	if err := c.Err(); err != nil {
 		return Message{}, err
 	}

@@ -22,3 +22,16 @@ func TestFirstSentence(t *testing.T) {
 		}
 	}
 }
+
+func TestIsEmoji(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]bool{
+		"👍": true, "👍🏽": true, "❤️": true, "❤": true, "👨‍👩‍👧‍👦": true, "🇩🇪": true, "1️⃣": true, "#️⃣": true, "✅": true, "🏴󠁧󠁢󠁥󠁮󠁧󠁿": true, "™": true, "➡️": true, "☎": true,
+		"": false, "a": false, "ok": false, "👍👍": false, "👍 ": false, "1": false, "🇩": false, "\u200d": false, "👍\u200d": false, "\ufe0f": false,
+		"<b>": false, "👍\x00": false, "\xff": false, "\u202e👍": false, "→": true, "+1": false,
+	} {
+		if plaintext.IsEmoji(s) != want {
+			t.Errorf("%q: %v", s, !want)
+		}
+	}
+}

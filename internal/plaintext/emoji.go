@@ -1,14 +1,14 @@
-package chat
+package plaintext
 
 import (
 	"unicode"
 	"unicode/utf8"
 )
 
-// isEmoji reports whether a text is one emoji: a picture with its modifiers and joined pictures, a flag,
+// IsEmoji reports whether a text is one emoji: a picture with its modifiers and joined pictures, a flag,
 // or a keycap. It may accept a few invalid sequences; its purpose is to refuse words as reactions.
-func isEmoji(s string) bool {
-	if s == "" || len(s) > MaxEmojiBytes || !utf8.ValidString(s) {
+func IsEmoji(s string) bool {
+	if s == "" || !utf8.ValidString(s) {
 		return false
 	}
 	const joiner, keycap, picture = 0x200D, 0x20E3, 0xFE0F
