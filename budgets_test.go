@@ -45,7 +45,7 @@ var shares = map[string]float64{
 var (
 	largePackages = map[string]int{
 		"handlers/api":        4700,
-		"internal/chat":       7386, // waits for stored stops
+		"internal/chat":       7416, // stops the questions of ended agents
 		"internal/federation": 4827,
 		"internal/hub":        5766, // modes of a search
 		"internal/index/bm25": 4428, // scripts without spaces, words of grammar

@@ -78,6 +78,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("number this start: %w", err)
 	}
 	w.fence = fence
+	if err := w.chat.Asides.EndOrphans(ctx); err != nil && ctx.Err() == nil {
+		w.log.Error("end the questions of ended tasks", "error", err)
+	}
 	w.queue.resetPlan() // The queue may hold tasks that the last run of the portal left.
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -62,6 +62,7 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 	p := Post{Title: TitleOf(parts), Message: Message{ID: ident.NewID(), ClientID: t.ID + "/" + a.CallID, Kind: Text,
 		Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, Parts: parts, CreatedAt: k.CreatedAt}}
 	first := FirstAsk{CallerID: t.CallerID, AgentID: ref.ID, ClientID: "aside/" + t.ConversationID + "/" + t.AgentID}
+	ctx = context.WithoutCancel(ctx) // An end of the asking task must not hide that the question is stored.
 	for range 2 {
 		out, err := d.post(ctx, actor, p, k, ref, first)
 		if _, ok := errors.AsType[*AskedBefore](err); ok {
@@ -69,6 +70,9 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 		}
 		if err == nil && !out.Repeat {
 			d.note(ctx, t, out, ref, a.Text)
+		}
+		if err == nil && !out.Task.State.Terminal() {
+			err = d.checkAsker(ctx, t.ID, out.Task)
 		}
 		return out, err
 	}

@@ -52,12 +52,14 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	if err != nil {
 		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 			s.removeShown(t) // The task reached another final state first, or its conversation was deleted.
+			s.Asides.stopAsked(ctx, t)
 		}
 		return err
 	}
 	s.live.passMessage(done.Message)
 	s.removeSettled(t)
 	s.startTasks(done)
+	s.Asides.stopAsked(ctx, t)
 	if done.Held > 0 {
 		notes = append(notes, "Whom it calls was not asked: agents here have said as much for one message as they may.")
 	}

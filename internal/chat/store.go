@@ -210,6 +210,10 @@ type Tasks interface {
 	Questions(ctx context.Context, t task.Task) (map[int64]string, error)
 	// ActiveTasks returns the unfinished tasks of a conversation or of a caller; "" leaves out that criterion.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error)
+	// Asides returns the unfinished tasks of the questions that the agent of t asked for t.
+	Asides(ctx context.Context, t task.Task) ([]task.Task, error)
+	// Orphans returns the tasks of questions of agents that wait to run while their asking task has ended or is gone.
+	Orphans(ctx context.Context) ([]task.Task, error)
 }
 
 // Store is everything that Service and Attachments read and write.

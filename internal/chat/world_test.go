@@ -24,6 +24,7 @@ type book struct {
 	people map[string]chat.Member
 	full   map[string]error // handle to why it takes no call
 	calls  map[string]int   // counted, by "caller agent"
+	admit  func()           // called by Admit, if it is set
 }
 
 func (b *book) Agent(_ context.Context, actor ident.Actor, handle string) (chat.AgentRef, error) {
@@ -53,6 +54,9 @@ func (b *book) Admit(_ context.Context, actor ident.Actor, handle string, _ int)
 		b.calls = make(map[string]int)
 	}
 	b.calls[actor.ID+" "+handle]++
+	if b.admit != nil {
+		b.admit()
+	}
 	return nil
 }
 
