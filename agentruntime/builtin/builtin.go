@@ -1,6 +1,6 @@
 // Package builtin answers for the agents that every portal has without a key, a model or a network:
 // guide, which finds agents for a described need and answers questions about the portal from its
-// manual, and calc, which calculates. Both work by words and rules alone; their answers come only from
+// manual, and calc, which calculates. Both work by words, vectors of texts and rules; their answers come only from
 // the directory, the manual and the arithmetic.
 //
 // The package does not depend on the storage of agents, the embedding of the manual, or access rights:
@@ -55,6 +55,9 @@ type Config struct {
 	Search Searcher
 	// Manual holds the sections that guide answers from, in reading order.
 	Manual []Section
+	// Encode returns a vector of length 1 for the meaning of a text, nil if it has none, so that the manual is also
+	// found by meaning. Nil finds it by words only.
+	Encode func(text string) []float32
 	// PortalURL is put before links for callers that are no browsers; may be empty.
 	PortalURL string
 	// Now is the clock for dates in questions and for the age of liveness; nil means the portal's clock.

@@ -18,7 +18,7 @@ type guide struct {
 }
 
 func newGuide(cfg Config) *guide {
-	return &guide{cfg: cfg, manual: newManual(cfg.Manual, newThesaurus(portalWords)), work: newThesaurus(workWords)}
+	return &guide{cfg: cfg, manual: newManual(cfg.Manual, newThesaurus(portalWords), cfg.Encode), work: newThesaurus(workWords)}
 }
 
 func notLetter(r rune) bool {
@@ -141,7 +141,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 		question = splitWords(message)
 	}
 	withoutAgents, withoutSections := r.shownBefore()
-	passages := r.manual.findSections(question, maxLinks, withoutSections)
+	passages := r.manual.findSections(message, question, maxLinks, withoutSections)
 	v := verdict{intent: classifyMessage(message), need: len(need)}
 	if v.intent == seek && len(need) == 0 && askCue.MatchString(plainLine(message)) {
 		v.intent = ask // A question about how to find agents is about the portal.

@@ -20,16 +20,18 @@ const (
 // manual finds the sections that answer a question. It also finds sections by related words, with a
 // smaller weight.
 type manual struct {
-	answers *sectionIndex // sections that answer a question of a user
-	refs    *sectionIndex // sections for implementers, which count less
+	encode  func(text string) []float32 // nil if sections are found by words only
+	answers *sectionIndex               // sections that answer a question of a user
+	refs    *sectionIndex               // sections for implementers, which count less
 }
 
 // sectionIndex holds the sections of one kind. Each kind has its own index, because the rarity of a
 // word, and so its weight, differs between them.
 type sectionIndex struct {
 	sections []Section
-	all      *bm25.Index // all fields, for ranking
-	headings *bm25.Index // headings and their related words, for the coverage
+	all      *bm25.Index   // all fields, for ranking
+	headings *bm25.Index   // headings and their related words, for the coverage
+	senses   [][][]float32 // of each section: the vectors of its heading, and of heading and beginning
 }
 
 func newSectionIndex() *sectionIndex {
@@ -49,8 +51,8 @@ func newSectionIndex() *sectionIndex {
 	}
 }
 
-func newManual(sections []Section, t *thesaurus) *manual {
-	m := &manual{newSectionIndex(), newSectionIndex()}
+func newManual(sections []Section, t *thesaurus, encode func(string) []float32) *manual {
+	m := &manual{encode, newSectionIndex(), newSectionIndex()}
 	known := make(map[string][]string)
 	for _, s := range sections {
 		// Joined expressions are indexed in addition to the words as written.
@@ -68,6 +70,7 @@ func newManual(sections []Section, t *thesaurus) *manual {
 		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like},
 			[]string{t.relatedText(s.Text, known)}))
 		x.headings.Put(i, sectionKey(i), x.headings.Analyze([]string{title}, []string{like}))
+		x.senses = append(x.senses, m.encodeSection(s))
 	}
 	return m
 }
@@ -84,27 +87,43 @@ type passage struct {
 	source *sectionIndex
 	id     int // number of the section in source, the index that found it
 	score  float64
+	// similar is the cosine of the question and the section in meaning.
+	similar float64
 }
 
-// findSections returns the best sections for the words of a question, best first, without those in
-// without (by their address).
-func (m *manual) findSections(question []string, most int, without map[string]bool) []passage {
+// findSections returns the best sections for a message and its words, best first, without those in without (by their
+// address).
+func (m *manual) findSections(message string, question []string, most int, without map[string]bool) []passage {
 	if len(question) == 0 {
 		return nil
 	}
 	var out []passage
+	best := 0.0
+	sought := m.encodeText(message)
 	for _, x := range []*sectionIndex{m.answers, m.refs} {
-		for _, h := range x.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)) {
-			p := passage{x.sections[h.ID], x, h.ID, h.Score}
-			if slices.Equal(contentWords(p.Title), question) {
-				p.score *= exactWorth
-			}
-			if x == m.refs && !slices.Contains(question, subjects[p.Page]) {
-				p.score *= referenceWorth
-			}
-			if !without[p.urlPath()] {
+		words := make(map[int]float64)
+		for _, h := range x.all.Query(strings.Join(question, " ")+" "+noWord, wordHits+len(without)) {
+			words[h.ID] = h.Score
+			best = max(best, h.Score)
+		}
+		for id, s := range x.sections {
+			p := passage{s, x, id, words[id], similarity(sought, x.senses[id])}
+			if (p.score > 0 || p.similar >= leastSimilar) && !without[p.urlPath()] {
 				out = append(out, p)
 			}
+		}
+	}
+	for i := range out {
+		p := &out[i]
+		if best > 0 {
+			p.score /= best
+		}
+		p.score += similarWorth * max(p.similar, 0)
+		if slices.Equal(contentWords(p.Title), question) {
+			p.score *= exactWorth
+		}
+		if p.source == m.refs && !slices.Contains(question, subjects[p.Page]) {
+			p.score *= referenceWorth
 		}
 	}
 	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
@@ -125,14 +144,14 @@ var subjects = map[string]string{"operate/postgresql": "postgresql"}
 // isReference reports whether a section is for implementers. Such sections rank by referenceWorth.
 func (s Section) isReference() bool {
 	return strings.HasPrefix(s.Title, "Protocol: ") || strings.HasPrefix(s.Page, "operate/") ||
-		slices.Contains([]string{"connect", "performance", "glossary", "agents"}, s.Page)
+		slices.Contains([]string{"connect", "performance", "glossary", "agents", "changes", "house"}, s.Page)
 }
 
 // urlPath returns the path of the section on this portal.
 func (s Section) urlPath() string { return "/docs/" + s.Page + "#" + s.Anchor }
 
 // coverageOf returns the share of the question's words that the section contains: anywhere, and in or
-// like the heading.
+// like the heading. A section that is similar in meaning covers a share of all words.
 func (p passage) coverageOf(question []string) (anywhere, heading float64) {
 	total := 0.0
 	for _, w := range question {
@@ -148,7 +167,8 @@ func (p passage) coverageOf(question []string) (anywhere, heading float64) {
 			heading += weight
 		}
 	}
-	return anywhere / max(total, 1e-9), heading / max(total, 1e-9)
+	alike := min(max((p.similar-coversNothing)/(coversAll-coversNothing), 0), 1)
+	return max(anywhere/max(total, 1e-9), alike), max(heading/max(total, 1e-9), alike)
 }
 
 // vague are words that are in so many sections that they hardly identify one.

@@ -79,7 +79,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		mcp:    servers,
 		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}}),
 		build: builtin.New(builtin.Config{
-			Search: publicAgents{p},
+			Search: publicAgents{p}, Encode: p.index.EncodeText,
 			Manual: manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
 		}),
 	}

@@ -47,6 +47,15 @@ func (x *Index) blank() *Index {
 	return y
 }
 
+// EncodeText returns the vector of a text as the index compares it; nil if it has no meaning or the index finds by
+// words only.
+func (x *Index) EncodeText(text string) []float32 {
+	if x.senses == nil {
+		return nil
+	}
+	return x.senses.encoder.Encode(text)
+}
+
 // maxSenseBytes bounds the text of one part of an agent that is encoded.
 const maxSenseBytes = 2000
 
