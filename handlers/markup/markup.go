@@ -117,7 +117,18 @@ func (r *Renderer) Message(source string) templates.SafeHTML {
 	return templates.SafeHTML(h)
 }
 
-func (r *Renderer) renderMarkdown(source string) (out string) {
+func (r *Renderer) renderMarkdown(source string) string {
+	source = Clean(source)
+	if !isBounded(source) {
+		if out, ok := r.renderLong(source); ok {
+			return out
+		}
+	}
+	return r.renderPart(source, parser.NewContext())
+}
+
+// renderPart renders a text, or a block of one. pc has the state that a block takes over from the one before.
+func (r *Renderer) renderPart(source string, pc parser.Context) (out string) {
 	source = Clean(source)
 	// The parser is third-party code and the text is hostile, so a panic must cost the formatting of one
 	// message and not the page.
@@ -130,7 +141,7 @@ func (r *Renderer) renderMarkdown(source string) (out string) {
 		return plainHTML(source)
 	}
 	src := []byte(source)
-	doc := r.message.Parser().Parse(text.NewReader(src))
+	doc := r.message.Parser().Parse(text.NewReader(src), parser.WithContext(pc))
 	if nestingDepth(doc) > maxDepth {
 		return plainHTML(source)
 	}

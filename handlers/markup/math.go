@@ -2,6 +2,7 @@ package markup
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
@@ -113,6 +114,8 @@ func (b *mathBlock) Dump(source []byte, level int) {
 
 type mathLines struct{}
 
+var emptyLine = regexp.MustCompile(`\n[ \t]*\n`)
+
 // maxMathAhead bounds how far, in bytes, the end of a block formula is looked for.
 const maxMathAhead = 4 << 10
 
@@ -138,10 +141,10 @@ func (mathLines) Open(_ ast.Node, reader text.Reader, pc parser.Context) (ast.No
 		b.closed = true
 	} else {
 		// The formula must end before the next empty line and at the end of a line.
-		ahead := reader.Source()[segment.Stop:]
+		ahead := reader.Source()[max(0, segment.Stop-1):] // with the end of this line
 		ahead = ahead[:min(len(ahead), maxMathAhead)]
-		if i := bytes.Index(ahead, []byte("\n\n")); i >= 0 {
-			ahead = ahead[:i]
+		if at := emptyLine.FindIndex(ahead); at != nil {
+			ahead = ahead[:at[0]]
 		}
 		if i := bytes.Index(ahead, b.closing); i < 0 {
 			return nil, parser.NoChildren

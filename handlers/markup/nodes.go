@@ -240,8 +240,14 @@ const (
 // screen readers.
 type levels struct{}
 
-func (levels) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
-	last := topLevel - 1
+// lastLevel is the context key of the level of the last heading, 0 before the first. Rendering block by block passes
+// it from block to block.
+var lastLevel = parser.NewContextKey()
+
+func (levels) Transform(doc *ast.Document, _ text.Reader, pc parser.Context) {
+	last, _ := pc.Get(lastLevel).(int)
+	last = max(last, topLevel-1)
+	defer func() { pc.Set(lastLevel, last) }()
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if h, ok := n.(*ast.Heading); ok && entering {
 			h.Level = min(max(h.Level+2, topLevel), last+1, bottomLevel)
