@@ -160,7 +160,9 @@ type TaskView struct {
 	State     string // submitted, working, input_required
 	Turn      string // when a submitted one is about to start, "" if that is not known
 	Status    string // the agent's description of its current step
-	Text      string // answer so far
+	Finished  SafeHTML // blocks of the answer that are finished
+	Done      int      // bytes of the answer that Finished renders
+	Text      string   // the answer behind them
 }
 
 func chatHref(id string) string { return "/chat/" + id }

@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
 	"agentsite/internal/strictjson"
+	"agentsite/templates"
 )
 
 // The forms of an update. Each form is encoded once for all readers that use it.
@@ -123,12 +124,7 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 		v = f
 	case u.Delta != nil:
 		name = "delta"
-		v = struct {
-			Type   string `json:"type"`
-			TaskID string `json:"task_id"`
-			Offset int    `json:"offset"`
-			Text   string `json:"text"`
-		}{name, u.Delta.TaskID, u.Delta.Offset, u.Delta.Text}
+		v = d.deltaJSON(*u.Delta, html)
 	case u.Presence != nil:
 		name = "presence"
 		v = struct {
@@ -150,6 +146,9 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 		}{name, u.Read.Handle, u.Read.Seq}
 	default:
 		name = "task"
+		if u.Task.State.Terminal() {
+			d.drafts.Drop(u.Task.ID)
+		}
 		v = struct {
 			Type string   `json:"type"`
 			Task taskJSON `json:"task"`
@@ -158,6 +157,32 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 	}
 	b, err = json.Marshal(v)
 	return name, b, err
+}
+
+// blocksJSON are finished blocks of an answer: the bytes from From to To are rendered as HTML.
+type blocksJSON struct {
+	From int                `json:"from"`
+	To   int                `json:"to"`
+	HTML templates.SafeHTML `json:"html,omitempty"`
+}
+
+type deltaJSON struct {
+	Type   string      `json:"type"`
+	TaskID string      `json:"task_id"`
+	Offset int         `json:"offset"`
+	Text   string      `json:"text"`
+	Blocks *blocksJSON `json:"blocks,omitempty"`
+}
+
+// deltaJSON returns the JSON of streamed text; html adds the blocks that the text finishes.
+func (d *Streams) deltaJSON(u chat.Delta, html bool) deltaJSON {
+	out := deltaJSON{Type: "delta", TaskID: u.TaskID, Offset: u.Offset, Text: u.Text}
+	if html {
+		if s := d.drafts.Advance(u.TaskID, u.Before, u.Text); s.To > s.From {
+			out.Blocks = &blocksJSON{s.From, s.To, s.HTML}
+		}
+	}
+	return out
 }
 
 // frameReader handles the frames that a member sends on the socket of a conversation. A nil frameReader

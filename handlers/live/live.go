@@ -26,6 +26,7 @@ type Streams struct {
 	accounts *account.Service
 	sessions *request.Sessions
 	messages *message.Renderer
+	drafts   *message.Drafts
 	open     *request.Connections
 	log      *slog.Logger
 }
@@ -34,7 +35,8 @@ type Streams struct {
 // sockets and streams.
 func New(chats *chat.Service, accounts *account.Service, sessions *request.Sessions, messages *message.Renderer,
 	open *request.Connections, log *slog.Logger) *Streams {
-	return &Streams{chat: chats, accounts: accounts, sessions: sessions, messages: messages, open: open, log: log}
+	return &Streams{chat: chats, accounts: accounts, sessions: sessions, messages: messages,
+		drafts: messages.NewDrafts(), open: open, log: log}
 }
 
 const (

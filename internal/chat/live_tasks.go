@@ -13,6 +13,8 @@ type Delta struct {
 	TaskID string
 	Offset int
 	Text   string
+	// Before is the answer in front of Text. It is shared and must not be changed.
+	Before []byte
 }
 
 // TaskState is the state of a task as live readers see it.
@@ -162,7 +164,7 @@ func (s *Service) Stream(conversationID, taskID, text string) {
 		}
 		offset := len(st.text)
 		st.text = append(st.text, text...)
-		r.addUpdate(Update{Delta: &Delta{TaskID: taskID, Offset: offset, Text: text}})
+		r.addUpdate(Update{Delta: &Delta{TaskID: taskID, Offset: offset, Text: text, Before: st.text[:offset]}})
 	})
 }
 

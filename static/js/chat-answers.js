@@ -1,11 +1,12 @@
-// Answers in progress: streaming text, the status of a task, and stopping it. It stays plain text until the portal has
-// rendered the whole.
+// Answers in progress: streaming text, the status of a task, and stopping it. The portal renders each block of an answer
+// when it is finished; the text behind the last one stays plain until then.
 "use strict";
 
 (() => {
   const chat = window.agentsite?.chat;
   if (!chat) return;
-  const { root, api, $, on, announce, ask, fail, scroll } = chat;
+  const { root, api, $, on, announce, ask, fail, make, scroll } = chat;
+  const { fragment, enhance } = window.agentsite;
   const working = $("working");
   const template = $("working-template");
   const stop = $("stop");
@@ -15,7 +16,9 @@
   const encoder = new TextEncoder();
   const decoder = new TextDecoder();
   const bytes = (s) => encoder.encode(s).length;
-  const tasks = new Map(); // id → {el, streamed, text, have, over}
+  // id → {el, streamed, open, have, done, over}: open is the element of the text behind the rendered blocks, have and done
+  // are the bytes of the answer that have come and that are rendered.
+  const tasks = new Map();
   const ended = (state) => ["completed", "failed", "canceled", "rejected"].includes(state);
   // A task that waits for input sends nothing before a member answers it.
   const rests = (state) => ended(state) || ["input_required", "auth_required"].includes(state);
@@ -24,7 +27,10 @@
 
   function adopt(el) {
     const streamed = el.querySelector("[data-streamed]");
-    const task = { el, streamed, text: streamed.textContent, have: bytes(streamed.textContent), over: 0 };
+    const open = el.querySelector("[data-open]");
+    const done = Number(streamed.dataset.done) || 0;
+    const task = { el, streamed, open, have: done + bytes(open.textContent), done, over: 0 };
+    showOpen(task, open.textContent);
     tasks.set(el.dataset.task, task);
     return task;
   }
@@ -67,15 +73,46 @@
     if (task.over) return; // its end has come already
     const offset = Number.isSafeInteger(d.offset) && d.offset > 0 ? d.offset : 0;
     if (offset > task.have) return; // something is missing; a later delta begins at 0 again
-    if (offset < task.have) {
-      task.text = decoder.decode(encoder.encode(task.text).subarray(0, offset));
-      task.streamed.textContent = task.text;
-    }
-    task.text += d.text;
+    if (offset < task.done && offset > 0) return; // a rendered block is not taken apart
+    if (offset < task.done || (offset === 0 && task.have > 0)) restart(task);
+    else if (offset < task.have) showOpen(task, decoder.decode(encoder.encode(task.open.textContent).subarray(0, offset - task.done)));
     task.have = offset + bytes(d.text);
-    if (task.streamed.lastChild) task.streamed.lastChild.appendData(d.text);
-    else task.streamed.textContent = task.text;
-    task.el.querySelector("[data-bubble]").classList.toggle("bubble-empty", task.text === "");
+    if (d.blocks && d.blocks.from === task.done) finish(task, d.blocks, task.open.textContent + d.text);
+    else if (task.open.lastChild) task.open.lastChild.appendData(d.text);
+    else showOpen(task, d.text);
+    task.el.querySelector("[data-bubble]").classList.toggle("bubble-empty", task.have === 0);
+  }
+
+  const fenced = /^ {0,3}(```|~~~)/;
+
+  /** Shows the text behind the rendered blocks. Code that is not finished has the form of code. */
+  function showOpen(task, text) {
+    task.open.textContent = text;
+    task.open.hidden = text === "";
+    task.open.classList.toggle("streamed-code", fenced.test(text));
+  }
+
+  /** Puts rendered blocks in the place of their text. */
+  function finish(task, blocks, text) {
+    if (!Number.isSafeInteger(blocks.to) || blocks.to > task.have || blocks.to <= task.done) return;
+    const rest = decoder.decode(encoder.encode(text).subarray(blocks.to - task.done));
+    task.done = blocks.to;
+    scroll.hold(() => {
+      if (typeof blocks.html === "string" && blocks.html !== "") {
+        const rendered = make("div", "prose");
+        rendered.append(fragment(blocks.html));
+        enhance(rendered);
+        task.open.before(...rendered.childNodes);
+      }
+      showOpen(task, rest);
+    });
+  }
+
+  function restart(task) {
+    task.done = 0;
+    task.have = 0;
+    task.streamed.replaceChildren(task.open);
+    showOpen(task, "");
   }
 
   function onTask(event) {
@@ -102,9 +139,7 @@
   function empty(id) {
     const task = tasks.get(id);
     if (!task) return;
-    task.text = "";
-    task.have = 0;
-    task.streamed.textContent = "";
+    restart(task);
     task.el.querySelector("[data-bubble]").classList.add("bubble-empty");
   }
 

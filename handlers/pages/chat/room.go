@@ -79,7 +79,7 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 		v.NewestSeq = part.last
 	}
 	arrange(v.Messages, part.list, c.ReadSeq, at.at)
-	v.Tasks = inTheMaking(running, part.list, who)
+	v.Tasks = d.inTheMaking(running, part.list, who)
 	d.members(&v, actor, c, who)
 	if v.Grants, err = d.grantsHere(ctx, actor, c.ID); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 
 // inTheMaking returns the running tasks without an answer among the messages, to show their
 // progress.
-func inTheMaking(running []chat.Running, list []chat.Message, who message.Speakers) []templates.TaskView {
+func (d *Room) inTheMaking(running []chat.Running, list []chat.Message, who message.Speakers) []templates.TaskView {
 	answered := make(map[string]bool)
 	for _, m := range list {
 		if m.Sender.Kind == "agent" && m.TaskState.Terminal() {
@@ -130,9 +130,11 @@ func inTheMaking(running []chat.Running, list []chat.Message, who message.Speake
 	var out []templates.TaskView
 	for _, t := range running {
 		if !answered[t.ID] {
+			finished, open := d.messages.Split(t.Text)
 			out = append(out, templates.TaskView{ID: t.ID, Agent: t.Agent,
 				Title: who(chat.Sender{Kind: "agent", Handle: t.Agent}).Title,
-				State: string(t.State), Turn: t.Wait.String(), Status: t.Status, Text: t.Text})
+				State: string(t.State), Turn: t.Wait.String(), Status: t.Status,
+				Finished: finished, Done: len(t.Text) - len(open), Text: open})
 		}
 	}
 	return out

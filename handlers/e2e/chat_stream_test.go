@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"agentsite/internal/testing/apptest"
+)
+
+// shifts adds up how far elements of the page move without an action of the reader.
+const shifts = `window.__shift = 0;
+new PerformanceObserver((list) => {
+	for (const e of list.getEntries()) if (!e.hadRecentInput) window.__shift += e.value;
+}).observe({ type: "layout-shift", buffered: true });`
+
+// streamedBeginning and streamedEnd are an answer with blocks of every kind that is wide or changes its form.
+var (
+	streamedBeginning = "## Overdue invoices\n\nThere are **three** of them, see `ledger.csv`.\n\n" +
+		"| number | customer | amount | due | a very long heading for a narrow page | another long heading |\n|---|---|---|---|---|---|\n" +
+		"| 17 | Harbour office of the northern islands | 120.00 | 2026-11-02 | not paid | reminded twice |\n\n" +
+		"```go\nfunc overdue(now time.Time) bool { return now.After(due) && !paid && amount > 0 && !disputed && !written }\n```\n\n" +
+		"- first\n- second **point**\n\n"
+	streamedEnd = "The sum is $a_1 + b_2$ in all.\n\n" + strings.Repeat("Then a paragraph of some *length*, which fills a line or two of the page.\n\n", 30) + "The end."
+)
+
+// TestStreamedAnswerIsFormatted streams an answer: its blocks are formatted when they are finished, wide ones scroll
+// inside themselves, and nothing moves when the answer is complete.
+func TestStreamedAnswerIsFormatted(t *testing.T) {
+	root := needBrowser(t)
+	t.Parallel()
+	p := apptest.Start(t)
+	far := newModel(t)
+	ada := p.User(t, "ada")
+	register(ada, agents(far.base())[0])
+	for name, s := range map[string]screen{"desk": desk, "phone": {width: 390, height: 844, phone: true, scripts: true}} {
+		b := visit(t, root, p, s).as(ada)
+		b.preload(shifts)
+		b.open("/")
+		b.room("invoice-reader")
+		b.send("What is overdue?")
+		within(t, "a question", far.asked)
+		say := func(text string) {
+			for _, word := range strings.SplitAfter(text, " ") {
+				if word != "" { // which ends an answer
+					far.pieces <- word
+				}
+			}
+		}
+		say(streamedBeginning + "The next ")
+		b.until("formatted blocks", `["h3", "strong", "table", "pre .hl-keyword", "li"].every((x) => document.querySelector("[data-working] [data-streamed] " + x))`)
+		b.until("the open block", `document.querySelector("[data-open]").textContent === "The next "`)
+		if eval[bool](b, `document.querySelector("[data-streamed]").textContent.includes("|---")`) {
+			t.Errorf("%s: the source of a table is shown", name)
+		}
+		b.shot("stream-"+name+"-light", false)
+		b.scheme("dark")
+		b.shot("stream-"+name+"-dark", false)
+		b.scheme("light")
+		if eval[bool](b, `document.documentElement.scrollWidth > innerWidth || document.querySelector("[data-transcript]").scrollWidth > innerWidth`) {
+			t.Errorf("%s: the page scrolls sideways", name)
+		}
+		wide := eval[float64](b, `document.querySelector("[data-working] .bubble").getBoundingClientRect().width`)
+		say(streamedEnd)
+		b.until("the last words", `document.querySelector("[data-working] [data-streamed]").textContent.endsWith("The end.")`)
+		before := eval[float64](b, "window.__shift")
+		streamed := eval[string](b, `document.querySelector("[data-working] [data-streamed]").innerText`)
+		far.pieces <- ""
+		b.until("the answer", `!document.querySelector("[data-task]:not([data-seq])") && `+row("The end.")+`?.querySelector("table")`)
+		if got := eval[float64](b, row("The end.")+`.querySelector(".bubble").getBoundingClientRect().width`); got != wide {
+			t.Errorf("%s: the answer is %v px wide, and was %v", name, got, wide)
+		}
+		if got := eval[string](b, row("The end.")+`.querySelector(".prose").innerText`); got != streamed {
+			t.Errorf("%s: the answer reads\n%s\nand was\n%s", name, got, streamed)
+		}
+		after := eval[float64](b, "window.__shift")
+		t.Logf("%s: layout shift %.4f, at the end %.4f", name, after, after-before)
+		if after > 0.02 {
+			t.Errorf("%s: the layout shifts by %v", name, after)
+		}
+		b.clean("a streamed answer")
+	}
+}
