@@ -214,6 +214,51 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (View, 
 	return s.readView(ctx, g, MaxDepth+1)
 }
 
+// GetAt returns a goal of the actor as it was after one of its events, with the teams below it as they were then.
+func (s *Service) GetAt(ctx context.Context, actor ident.Actor, id string, seq int64) (View, error) {
+	if err := checkRead(actor); err != nil {
+		return View{}, err
+	}
+	g, err := s.ownGoal(ctx, actor, id)
+	if err != nil {
+		return View{}, err
+	}
+	if seq < 1 || seq > g.Seq {
+		return View{}, fault.Field("at", fmt.Sprintf("use 1 to %d", g.Seq))
+	}
+	return s.readPast(ctx, g, func(e flow.Event) bool { return e.Seq <= seq }, MaxDepth+1)
+}
+
+// readPast returns a goal after the events for which keep is true.
+func (s *Service) readPast(ctx context.Context, g Goal, keep func(flow.Event) bool, depth int) (View, error) {
+	state, err := s.replayWhile(ctx, g.ID, keep)
+	if err != nil || state.Seq == 0 {
+		return View{}, err
+	}
+	v := View{Goal: describeGoal(g, state), State: state}
+	v.Open = false // nothing of it changes any more
+	if depth == 0 {
+		return v, nil
+	}
+	below, err := s.Store.GoalsBelow(ctx, g.ID)
+	if err != nil {
+		return v, err
+	}
+	for _, b := range below {
+		if b.ParentTask > len(state.Tasks) {
+			continue
+		}
+		w, err := s.readPast(ctx, b, func(e flow.Event) bool { return !e.At.After(state.Now) }, depth-1)
+		if err != nil {
+			return v, err
+		}
+		if w.Seq > 0 {
+			v.Below = append(v.Below, w)
+		}
+	}
+	return v, nil
+}
+
 func (s *Service) readView(ctx context.Context, g Goal, depth int) (View, error) {
 	v := View{Goal: g}
 	s.mu.Lock()

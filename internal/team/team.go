@@ -218,6 +218,11 @@ func (s *Service) endRunner(r *runner, stopping bool) bool {
 
 // replayLog computes the state of a goal from its log.
 func (s *Service) replayLog(ctx context.Context, id string) (flow.State, error) {
+	return s.replayWhile(ctx, id, func(flow.Event) bool { return true })
+}
+
+// replayWhile computes the state of a goal from the events before the first one for which keep is false.
+func (s *Service) replayWhile(ctx context.Context, id string, keep func(flow.Event) bool) (flow.State, error) {
 	var state flow.State
 	for {
 		list, err := s.Store.EventsOf(ctx, id, state.Seq, eventsPage)
@@ -225,6 +230,9 @@ func (s *Service) replayLog(ctx context.Context, id string) (flow.State, error) 
 			return state, err
 		}
 		for _, e := range list {
+			if !keep(e) {
+				return state, nil
+			}
 			if state, err = flow.Next(state, e); err != nil {
 				return state, err
 			}

@@ -58,8 +58,8 @@ var goals = []string{
 		"How does the moon look on 2026-12-24?",
 	"Sort this list: pear, apple, fig, apple. Then count the words in it. " +
 		"Write the year 1994 in Roman numerals. What is 15% of 80?",
-	"- Take the web address https://shop.example/search?q=red+shoes&page=2 apart\n" +
-		"- Explain the HTTP status 503\n- Describe the IP range 10.1.2.0/22",
+	"Take the web address https://shop.example/search?q=red+shoes&page=2 apart. Explain the HTTP status 503. " +
+		"Describe the IP range 10.1.2.0/22.",
 }
 
 //go:embed agents.json

@@ -183,44 +183,6 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 	}
 }
 
-// The goals that the pages offer are solved by agents of at least two portals, without a model.
-func TestDemo_TeamsSolveTheGoals(t *testing.T) {
-	t.Parallel()
-	f, _, _ := started(t, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
-	defer cancel()
-	c := f.portals[0].clients[1]
-	want := [][]string{{"67 is **prime**", "**full moon**"}, {"| words | 3 |", "MCMXCIV", "**12**"},
-		{"shop.example", "Service Unavailable", "10.1.3.255"}}
-	for i, text := range goals {
-		var g struct {
-			ID, State, Reason, Conclusion string
-			Tasks                         []struct{ Owner, State string }
-		}
-		if err := c.callAPI(ctx, http.MethodPost, "/goals", object{"goal": text}, &g); err != nil {
-			t.Fatal(err)
-		}
-		for g.State != "concluded" && g.State != "failed" {
-			if err := c.callAPI(ctx, http.MethodGet, "/goals/"+g.ID, nil, &g); err != nil || pauseFor(ctx, foundPoll) != nil {
-				t.Fatalf("%+v, %v", g, err)
-			}
-		}
-		portals := make(map[string]bool)
-		for _, k := range g.Tasks {
-			_, host, _ := strings.Cut(k.Owner, "@")
-			portals[host] = true
-		}
-		if g.State != "concluded" || strings.Contains(g.Conclusion, "Missing") || len(portals) < 2 {
-			t.Errorf("%s %s, by agents of %d portals %+v:\n%s", g.State, g.Reason, len(portals), g.Tasks, g.Conclusion)
-		}
-		for _, s := range want[i] {
-			if !strings.Contains(g.Conclusion, s) {
-				t.Errorf("no %q in\n%s", s, g.Conclusion)
-			}
-		}
-	}
-}
-
 func TestDemo_OnePortalThatFailsLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	f, err := openFolder(Config{Portals: 3}, new(bytes.Buffer))

@@ -204,7 +204,7 @@ func fromBase64(in string) (string, error) {
 func describeRange(in string) (string, error) {
 	var p netip.Prefix
 	for _, w := range strings.Fields(in) {
-		w = strings.Trim(w, ",;?!`")
+		w = strings.Trim(w, ".,;?!`")
 		if q, err := netip.ParsePrefix(w); err == nil {
 			p = q
 			break

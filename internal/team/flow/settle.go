@@ -173,9 +173,31 @@ func (m machine) failGoal(reason, text string) {
 		}
 	}
 	if b.Len() > 0 {
-		m.Conclusion = cutText("Not finished. The results so far:\n\n"+strings.TrimSpace(b.String()), MaxText)
+		m.Conclusion = cutText("Not finished. The results so far:\n\n"+strings.TrimSpace(b.String())+m.listMissing(), MaxText)
 	}
 	m.finishGoal(Failed, reason+": "+text)
+}
+
+// listMissing returns the tasks without a result and the parts without a task, as a list; "" if there are none.
+func (m machine) listMissing() string {
+	var b strings.Builder
+	add := func(text string) { fmt.Fprintf(&b, "\n- %s", strings.Join(strings.Fields(cutText(text, 200)), " ")) }
+	given := make(map[int]bool)
+	for _, t := range m.Tasks {
+		given[t.Part] = true
+		if t.Status != Completed {
+			add(t.Text)
+		}
+	}
+	for _, p := range m.Parts {
+		if !given[p.N] && !given[0] { // a model divides the work in its own way
+			add(p.Text)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n\nMissing:" + b.String()
 }
 
 // finishGoal ends the goal. Tasks that have not ended are canceled.

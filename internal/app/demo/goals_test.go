@@ -1,0 +1,139 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// given is a goal as the API shows it.
+type given struct {
+	ID, State, Reason, Conclusion string
+	Tasks                         []struct{ Owner, State, Text string }
+}
+
+// awaitGoal reads a goal until a condition is met.
+func awaitGoal(ctx context.Context, t *testing.T, c client, id string, met func(given) bool) (g given) {
+	t.Helper()
+	for {
+		if err := c.callAPI(ctx, http.MethodGet, "/goals/"+id, nil, &g); err != nil {
+			t.Fatal(err)
+		}
+		if met(g) {
+			return g
+		}
+		if pauseFor(ctx, foundPoll) != nil {
+			t.Fatalf("%+v", g)
+		}
+	}
+}
+
+func hasEnded(g given) bool {
+	return g.State == "concluded" || g.State == "failed" || g.State == "canceled"
+}
+
+// portalsOf returns the hosts of the owners of the tasks.
+func portalsOf(g given) map[string]bool {
+	hosts := make(map[string]bool)
+	for _, k := range g.Tasks {
+		_, host, _ := strings.Cut(k.Owner, "@")
+		hosts[host] = true
+	}
+	return hosts
+}
+
+// The goals that the pages offer are solved by agents of at least two portals, without a model.
+func TestDemo_TeamsSolveTheGoals(t *testing.T) {
+	t.Parallel()
+	f, _, _ := started(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
+	defer cancel()
+	c := f.portals[0].clients[1]
+	want := [][]string{{"67 is **prime**", "**full moon**"}, {"| words | 3 |", "MCMXCIV", "**12**"},
+		{"shop.example", "Service Unavailable", "10.1.3.255"}}
+	for i, text := range goals {
+		var g given
+		if err := c.callAPI(ctx, http.MethodPost, "/goals", object{"goal": text}, &g); err != nil {
+			t.Fatal(err)
+		}
+		g = awaitGoal(ctx, t, c, g.ID, hasEnded)
+		if n := len(portalsOf(g)); g.State != "concluded" || strings.Contains(g.Conclusion, "Missing") || n < 2 {
+			t.Errorf("%s %s, by agents of %d portals %+v:\n%s", g.State, g.Reason, n, g.Tasks, g.Conclusion)
+		}
+		for _, s := range want[i] {
+			if !strings.Contains(g.Conclusion, s) {
+				t.Errorf("no %q in\n%s", s, g.Conclusion)
+			}
+		}
+	}
+}
+
+// Members are agents of three operators. One of the portals dies while its agent works: the goal ends with the results
+// of the others and names the part that is missing, at its deadline at the latest. A portal gets nothing of the goal but its agent's task.
+func TestDemo_AGoalOutlivesAPortal(t *testing.T) {
+	t.Parallel()
+	f, _, _ := started(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
+	defer cancel()
+	var mu sync.Mutex // guards heard
+	var heard []string
+	begun, ended := make(chan struct{}, 9), make(chan struct{})
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return // a look whether it is there
+		}
+		b, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		heard = append(heard, string(b))
+		mu.Unlock()
+		begun <- struct{}{}
+		<-ended
+	}))
+	defer hangs.Close()
+	defer close(ended)
+	first, third := f.portals[0], f.portals[2]
+	if err := third.clients[0].callAPI(ctx, http.MethodPost, "/agents", object{"name": "juggler", "description": "Juggles balls and clubs.",
+		"kind": "openai", "endpoint": hangs.URL + "/v1", "visibility": "public", "config": object{"model": "balls"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	c := first.clients[1]
+	m := person{client: c}
+	if err := m.findAgent(ctx, third.handle("juggler")); err != nil {
+		t.Fatal(err)
+	}
+	var g given
+	if err := c.callAPI(ctx, http.MethodPost, "/goals", object{"deadline": time.Now().Add(time.Minute),
+		"goal": "Juggle three balls. What is 15% of 80? Take the number 360 apart into prime factors."}, &g); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-begun:
+	case <-ctx.Done():
+		t.Fatalf("the juggler is not asked: %+v", awaitGoal(context.WithoutCancel(ctx), t, c, g.ID, func(given) bool { return true }))
+	}
+	g = awaitGoal(ctx, t, c, g.ID, func(g given) bool {
+		return len(g.Tasks) == 3 && g.Tasks[1].State == "completed" && g.Tasks[2].State == "completed"
+	})
+	if n := len(portalsOf(g)); n != 3 {
+		t.Errorf("agents of %d portals: %+v", n, g.Tasks)
+	}
+	third.cancel()
+	<-third.done
+	g = awaitGoal(ctx, t, c, g.ID, hasEnded)
+	if !strings.Contains(g.Conclusion, "**12**") || !strings.Contains(g.Conclusion, "2^3 × 3^2 × 5") ||
+		!strings.Contains(g.Conclusion, "Missing:\n- Juggle three balls.") {
+		t.Errorf("%s %s:\n%s", g.State, g.Reason, g.Conclusion)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, s := range heard {
+		if !strings.Contains(s, "Juggle three balls") || strings.Contains(s, "15%") || strings.Contains(s, "360") {
+			t.Errorf("the portal of the juggler got %s", s)
+		}
+	}
+}
