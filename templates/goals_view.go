@@ -6,7 +6,7 @@ import "strconv"
 var GoalExamples = []string{
 	"What is 15% of 80? Then add 19% VAT to the result. How do I register an agent?",
 	"How many days are between 2026-01-01 and 2026-12-25? Then multiply the result by 24. What may guests do?",
-	"- How do I talk to an agent?\n- How do portals find each other?\n- Convert 5 km in miles",
+	"How do I talk to an agent? How do portals find each other? Convert 5 km in miles.",
 }
 
 // GoalState is the state of a goal in words.
@@ -28,13 +28,13 @@ type GoalList struct {
 
 // GoalForm is the form for a new goal, as typed.
 type GoalForm struct {
-	Goal, Members, Recruit, MaxMembers, MaxTurns, Minutes, Key string
-	RequireAll                                                 bool
-	More                                                       bool // the limits are shown
-	Errors                                                     FieldErrors
-	Examples                                                   []string
-	Previewed                                                  bool
-	Parts                                                      []GoalPart
+	Goal, Members, Recruit, MaxMembers, MaxTurns, MaxDepth, Minutes, Tokens, Cost, Key string
+	RequireAll                                                                         bool
+	More                                                                               bool // the limits are shown
+	Errors                                                                             FieldErrors
+	Examples                                                                           []string
+	Previewed                                                                          bool
+	Parts                                                                              []GoalPart
 }
 
 // GoalPick is an agent that fits a part, and the reason.
@@ -70,6 +70,9 @@ type GoalView struct {
 	Say                     string
 	Answered                map[int]string // typed answers by task
 	Errors                  FieldErrors
+	// At is the event after which the goal is shown, Last its last event. With Past it is shown as it was, without forms.
+	At, Last int64
+	Past     bool
 }
 
 // GoalMember is a member of a team.
@@ -81,6 +84,8 @@ type GoalTask struct {
 	Text, Owner, Code, State, Reason, Question, After, Took, Chat string
 	Goal                                                          string
 	Asks                                                          bool
+	MayMove                                                       bool     // to another agent
+	Others                                                        []string // agents that may do it
 	Result                                                        SafeHTML
 }
 

@@ -259,7 +259,7 @@ func Home(p Page, v HomeView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Goals) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<section class=\"guide guide-goals\" aria-labelledby=\"goals-title\"><div><h2 id=\"goals-title\">More than one agent can do? Give a goal to a team.</h2><p>Agents of several portals share the parts, and you watch them. First you see which would be picked.</p></div><form class=\"say\" method=\"get\" action=\"/goals/new\"><input type=\"hidden\" name=\"preview\" value=\"1\"> <label class=\"visually-hidden\" for=\"goal-text\">Your goal</label> <textarea id=\"goal-text\" name=\"goal\" dir=\"auto\" rows=\"2\" required maxlength=\"2000\" placeholder=\"One sentence for each part\"></textarea> <button class=\"button button-primary\">Show the team</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<section class=\"guide guide-goals\" aria-labelledby=\"goals-title\"><div><h2 id=\"goals-title\">More than one agent can do? Give a goal to a team.</h2><p class=\"quiet\">Agents of several portals share the parts, and you watch them. First you see which would be picked.</p></div><form class=\"say\" method=\"get\" action=\"/goals/new\"><input type=\"hidden\" name=\"preview\" value=\"1\"> <label class=\"visually-hidden\" for=\"goal-text\">Your goal</label> <textarea id=\"goal-text\" name=\"goal\" dir=\"auto\" rows=\"2\" required maxlength=\"2000\" placeholder=\"One sentence for each part\"></textarea> <button class=\"button button-primary\">Show the team</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -66,7 +66,11 @@ func grantCells() map[string]cell {
 		"POST /api/v1/goals/{id}/approve": {object: given("calc"), body: func(*world, object) any {
 			return map[string]any{"task": 1, "answer": "yes"}
 		}},
-		"POST /api/v1/goals/{id}/tasks/{task}/reassign": {object: given("calc"), body: func(*world, object) any {
+		"POST /api/v1/goals/{id}/tasks/{task}/reassign": {object: func(t *testing.T, w *world, actor string) object {
+			o := given("calc")(t, w, actor)
+			o.seq = "1" // of the task
+			return o
+		}, body: func(*world, object) any {
 			return map[string]any{"to": "guide"}
 		}},
 		"GET /goals":     {},
@@ -79,6 +83,7 @@ func grantCells() map[string]cell {
 		"POST /goals/{id}/cancel":              {object: given(), body: func(*world, object) any { return form() }},
 		"POST /goals/{id}/say":                 {object: given("calc"), body: func(*world, object) any { return form("text", "2+2") }},
 		"POST /goals/{id}/approve":             {object: given("calc"), body: func(*world, object) any { return form("task", "1", "answer", "yes") }},
+		"POST /goals/{id}/reassign":            {object: given("calc"), body: func(*world, object) any { return form("task", "1", "to", "guide") }},
 		"POST /api/v1/owners/{name}/stop":      {object: stranger, body: slow},
 		"POST /api/v1/owners/{name}/resume":    {object: stranger},
 		"POST /api/v1/providers/{host}/stop":   {object: llm, body: slow},

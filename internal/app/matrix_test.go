@@ -448,7 +448,7 @@ func between(s, from, to string) (out []string) {
 
 // path is the row's address of an object.
 func (r row) path(c cell, o object) string {
-	p := strings.NewReplacer("{name}", o.name, "{host}", o.name, "{person}", o.name, "{id}", o.id, "{peer}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other,
+	p := strings.NewReplacer("{name}", o.name, "{host}", o.name, "{person}", o.name, "{id}", o.id, "{peer}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", cmp.Or(o.seq, o.id), "{version}", "latest", "{owner}", o.other,
 		"{secret}", o.name, "{link}", o.other, "{seq}", cmp.Or(o.seq, "1"), "{emoji}", "%F0%9F%91%8D", "{hash}", cmp.Or(o.hash, o.name), "{urn}", "urn%3Aair%3A127.0.0.1%3Aagents%3A"+o.name).Replace(strings.Replace(r.pattern, "*", cmp.Or(c.rest, "*"), 1) + c.query)
 	if r.pattern == "/static/*" {
 		p = static.URL("icons/mark.svg")

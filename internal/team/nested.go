@@ -126,8 +126,8 @@ func (w work) openingBelow(t flow.Task) (flow.Opening, error) {
 
 // awaitGoal waits until a goal has ended and returns its state.
 func (w work) awaitGoal(ctx context.Context, id string) (flow.State, error) {
-	wake := w.s.addWatcher(id)
-	defer w.s.removeWatcher(id, wake)
+	k := w.s.addWatcher(id)
+	defer w.s.removeWatcher(id, k)
 	for {
 		g, err := w.s.Store.GoalByID(ctx, id)
 		if err != nil {
@@ -137,7 +137,7 @@ func (w work) awaitGoal(ctx context.Context, id string) (flow.State, error) {
 			return w.s.replayLog(ctx, id)
 		}
 		select {
-		case <-wake:
+		case <-k.wake:
 		case <-ctx.Done():
 			return flow.State{}, ctx.Err()
 		}

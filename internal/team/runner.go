@@ -91,7 +91,7 @@ func (r *runner) settleGoal(ctx context.Context) bool {
 	for {
 		err := r.s.Store.SettleGoal(ctx, r.goal.ID)
 		if err == nil {
-			r.s.wakeWatchers(r.goal.ID)
+			r.s.wakeWatchers(r.goal.ID, false)
 			return true
 		}
 		r.s.cfg.Log.Error("settle a goal", "goal", r.goal.ID, "error", err)
@@ -189,7 +189,7 @@ func (r *runner) applyEvent(ctx context.Context, e flow.Event) error {
 	r.state = next
 	shown := next
 	r.shown.Store(&shown)
-	r.s.wakeWatchers(r.goal.ID)
+	r.s.wakeWatchers(r.goal.ID, false)
 	r.s.wakeAbove(r.goal.ParentID)
 	return nil
 }

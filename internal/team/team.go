@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/internal/chat"
@@ -127,7 +128,7 @@ type Service struct {
 	mu       sync.Mutex // guards the fields below
 	base     context.Context
 	runners  map[string]*runner
-	watchers map[string]map[chan struct{}]bool
+	watchers map[string]map[*watcher]bool
 	group    sync.WaitGroup
 }
 
@@ -140,7 +141,7 @@ func New(p Ports, cfg Config) *Service {
 		cfg.Running = 20
 	}
 	return &Service{Ports: p, cfg: cfg, runners: make(map[string]*runner),
-		watchers: make(map[string]map[chan struct{}]bool)}
+		watchers: make(map[string]map[*watcher]bool)}
 }
 
 // Run goes on with all open goals and returns when ctx has ended and all work has stopped. Goals continue at the next
@@ -249,7 +250,7 @@ const eventsPage = 200
 // wakeAbove wakes the watchers of the goals that wait for a team, from its parent on.
 func (s *Service) wakeAbove(id string) {
 	for id != "" {
-		s.wakeWatchers(id)
+		s.wakeWatchers(id, true)
 		s.mu.Lock()
 		r := s.runners[id]
 		s.mu.Unlock()
@@ -260,13 +261,22 @@ func (s *Service) wakeAbove(id string) {
 	}
 }
 
-// wakeWatchers wakes the watchers of a goal.
-func (s *Service) wakeWatchers(id string) {
+// watcher is woken after each event of a goal and of the teams below it.
+type watcher struct {
+	wake  chan struct{}
+	below atomic.Bool // a team below went on
+}
+
+// wakeWatchers wakes the watchers of a goal. below is true if a team below it went on.
+func (s *Service) wakeWatchers(id string, below bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.watchers[id] {
+	for w := range s.watchers[id] {
+		if below {
+			w.below.Store(true)
+		}
 		select {
-		case c <- struct{}{}:
+		case w.wake <- struct{}{}:
 		default:
 		}
 	}

@@ -36,7 +36,7 @@ type Watch struct {
 	actor ident.Actor
 	id    string
 	after int64
-	wake  chan struct{}
+	*watcher
 }
 
 // Watch begins to read the events of a goal of the actor after a number.
@@ -53,29 +53,29 @@ func (s *Service) Watch(ctx context.Context, actor ident.Actor, id string, after
 	return &Watch{s, actor, id, after, s.addWatcher(id)}, nil
 }
 
-// addWatcher returns a channel that gets a value after each event of a goal.
-func (s *Service) addWatcher(id string) chan struct{} {
-	wake := make(chan struct{}, 1)
+// addWatcher adds a watcher of a goal.
+func (s *Service) addWatcher(id string) *watcher {
+	w := &watcher{wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watchers[id] == nil {
-		s.watchers[id] = make(map[chan struct{}]bool)
+		s.watchers[id] = make(map[*watcher]bool)
 	}
-	s.watchers[id][wake] = true
-	return wake
+	s.watchers[id][w] = true
+	return w
 }
 
-func (s *Service) removeWatcher(id string, wake chan struct{}) {
+func (s *Service) removeWatcher(id string, w *watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.watchers[id], wake)
+	delete(s.watchers[id], w)
 	if len(s.watchers[id]) == 0 {
 		delete(s.watchers, id)
 	}
 }
 
 // Close ends the watch.
-func (w *Watch) Close() { w.s.removeWatcher(w.id, w.wake) }
+func (w *Watch) Close() { w.s.removeWatcher(w.id, w.watcher) }
 
 // After returns the number of the last event that Next returned.
 func (w *Watch) After() int64 { return w.after }
@@ -83,7 +83,7 @@ func (w *Watch) After() int64 { return w.after }
 // Next returns the next events, and waits until there is one. It returns none when a team below went on, and io.EOF when
 // the goal has ended and all events were returned.
 func (w *Watch) Next(ctx context.Context) ([]flow.Event, error) {
-	for waited := false; ; waited = true {
+	for {
 		// The row is read before the events, so that none is missed at the end.
 		g, err := w.s.ownGoal(ctx, w.actor, w.id)
 		if err != nil {
@@ -100,7 +100,7 @@ func (w *Watch) Next(ctx context.Context) ([]flow.Event, error) {
 		if !g.Open && w.after >= g.Seq {
 			return nil, io.EOF
 		}
-		if waited {
+		if w.below.Swap(false) {
 			return []flow.Event{}, nil
 		}
 		select {

@@ -65,6 +65,54 @@
     };
   }
 
+  // A goal that has ended is shown as it was after the event of the slider, or after one event after the other.
+  const replay = document.querySelector("[data-goal-replay]");
+  const step = 600; // ms between two events that are played
+  let playing = 0;
+  let newest = 0;
+
+  async function showPast(at) {
+    const mine = ++newest;
+    replay.querySelector("[data-goal-at]").textContent = at + " of " + replay.elements.at.max;
+    try {
+      const answer = await fetch("/goals/" + place.dataset.goal + "?part=live&at=" + at, { headers: { Accept: "text/html" } });
+      const html = await answer.text();
+      if (answer.ok && mine === newest) swap(html);
+    } catch {
+      // The portal does not answer: the page stays as it is.
+    }
+  }
+
+  function stopPlaying() {
+    clearTimeout(playing);
+    playing = 0;
+    replay.querySelector("[data-goal-play]").textContent = "Play";
+  }
+
+  async function playOn() {
+    const slider = replay.elements.at;
+    if (Number(slider.value) >= Number(slider.max)) return stopPlaying();
+    slider.stepUp();
+    await showPast(slider.value);
+    if (playing) playing = setTimeout(playOn, step);
+  }
+
+  if (replay) {
+    const play = replay.querySelector("[data-goal-play]");
+    play.hidden = false;
+    replay.querySelector("button:not([data-goal-play])").hidden = true;
+    replay.elements.at.addEventListener("input", () => {
+      stopPlaying();
+      showPast(replay.elements.at.value);
+    });
+    play.addEventListener("click", () => {
+      if (playing) return stopPlaying();
+      if (replay.elements.at.value === replay.elements.at.max) replay.elements.at.value = 0;
+      play.textContent = "Pause";
+      playing = setTimeout(playOn, 0);
+    });
+  }
+
   document.addEventListener("visibilitychange", async () => {
     if (document.hidden) return;
     await load();

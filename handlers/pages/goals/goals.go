@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/api/spending"
 	"agentsite/handlers/markup"
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
@@ -48,6 +49,7 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/goals/{id}/cancel", d.site.Page(d.cancelGoal))
 	r.Post("/goals/{id}/say", d.site.Page(d.sayToTeam))
 	r.Post("/goals/{id}/approve", d.site.Page(d.approveCall))
+	r.Post("/goals/{id}/reassign", d.site.Page(d.reassignTask))
 }
 
 func (d *Pages) listGoals(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -162,16 +164,21 @@ func joinNumbers(list []int) string {
 func readForm(in url.Values) templates.GoalForm {
 	v := templates.GoalForm{Goal: request.NormalizeLines(in.Get("goal")), Members: in.Get("members"),
 		RequireAll: in.Get("require_all") != "", Recruit: in.Get("recruit"), MaxMembers: in.Get("max_members"),
-		MaxTurns: in.Get("max_turns"), Minutes: in.Get("minutes"), Key: in.Get("key")}
+		MaxTurns: in.Get("max_turns"), MaxDepth: in.Get("max_depth"), Minutes: in.Get("minutes"), Tokens: in.Get("tokens"),
+		Cost: in.Get("cost"), Key: in.Get("key")}
 	v.More = v.Members != "" || v.RequireAll || v.MaxMembers != "" || v.MaxTurns != "" || v.Minutes != "" ||
-		v.Recruit != ""
-	v.Recruit = cmp.Or(v.Recruit, string(flow.RecruitNetwork))
+		v.Recruit != "" || v.MaxDepth != "" || v.Tokens != "" || v.Cost != ""
+	v.Recruit = cmp.Or(v.Recruit, recruitAuto)
 	v.MaxMembers = cmp.Or(v.MaxMembers, strconv.Itoa(team.DefaultMembers))
 	v.MaxTurns = cmp.Or(v.MaxTurns, strconv.Itoa(team.DefaultTurns))
+	v.MaxDepth = cmp.Or(v.MaxDepth, strconv.Itoa(team.DefaultDepth))
 	v.Minutes = cmp.Or(v.Minutes, "30")
 	v.Key = cmp.Or(v.Key, ident.NewID())
 	return v
 }
+
+// recruitAuto is the choice to search everywhere, unless members are named.
+const recruitAuto = "auto"
 
 // newDraft converts the values of the form.
 func newDraft(v templates.GoalForm) (team.Draft, error) {
@@ -183,7 +190,18 @@ func newDraft(v templates.GoalForm) (team.Draft, error) {
 	}
 	d := team.Draft{Goal: v.Goal, Recruit: flow.Recruit(v.Recruit), RequireAll: v.RequireAll, Key: v.Key,
 		Members:    strings.FieldsFunc(v.Members, func(r rune) bool { return strings.ContainsRune(", \t\r\n;", r) }),
-		MaxMembers: number(v.MaxMembers, "max_members"), MaxTurns: number(v.MaxTurns, "max_turns")}
+		MaxMembers: number(v.MaxMembers, "max_members"), MaxTurns: number(v.MaxTurns, "max_turns"),
+		MaxDepth: number(v.MaxDepth, "max_depth")}
+	if v.Recruit == recruitAuto {
+		d.Recruit = ""
+	}
+	if v.Tokens != "" {
+		d.Tokens = int64(*number(v.Tokens, "tokens"))
+		c.Field(d.Tokens > 0, "tokens", "use a number above 0, or none")
+	}
+	money, err := spending.ParseCost(v.Cost)
+	c.Field(err == nil, "cost", "use a sum such as 2.50")
+	d.Money = money
 	minutes := number(v.Minutes, "minutes")
 	c.Field(*minutes >= 1 && *minutes <= 24*60, "minutes", "use 1 to 1440")
 	d.Deadline = clock.Now().Add(time.Duration(*minutes) * time.Minute)
@@ -198,16 +216,28 @@ func (d *Pages) showGoal(w http.ResponseWriter, r *http.Request, actor ident.Act
 func (d *Pages) renderGoal(w http.ResponseWriter, r *http.Request, actor ident.Actor, typed templates.GoalView,
 	code int) error {
 	id := request.PathParam(r, "id")
+	at, err := request.QueryInt(r, "at", 0)
+	if err != nil {
+		return err
+	}
 	v, err := d.teams.Get(r.Context(), actor, id)
+	last := v.State.Seq
+	if err == nil && at > 0 {
+		v, err = d.teams.GetAt(r.Context(), actor, id, at)
+	}
 	if err != nil {
 		return err
 	}
 	after := max(0, v.State.Seq-shownEvents)
-	events, err := d.teams.Events(r.Context(), actor, id, after, shownEvents)
+	events, err := d.teams.Events(r.Context(), actor, id, after, int(v.State.Seq-after))
 	if err != nil {
 		return err
 	}
 	view := d.newView(v, events)
+	view.Last, view.At = last, v.State.Seq
+	if at > 0 {
+		view.Past = true
+	}
 	view.Left, view.Say, view.Errors, view.Answered = int(after), typed.Say, typed.Errors, typed.Answered
 	if r.URL.Query().Get("part") == "live" {
 		return d.site.Render(w, r, code, templates.GoalLive(view))
@@ -249,6 +279,19 @@ func (d *Pages) approveCall(w http.ResponseWriter, r *http.Request, actor ident.
 	text := request.NormalizeLines(cmp.Or(in.Get("choice"), in.Get("answer")))
 	_, err = d.teams.Approve(r.Context(), actor, request.PathParam(r, "id"), n, text)
 	return d.answerAction(w, r, actor, templates.GoalView{Answered: map[int]string{n: text}}, err)
+}
+
+func (d *Pages) reassignTask(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(in.Get("task"))
+	if err != nil {
+		n = 0
+	}
+	_, err = d.teams.Reassign(r.Context(), actor, request.PathParam(r, "id"), n, in.Get("to"))
+	return d.answerAction(w, r, actor, templates.GoalView{}, err)
 }
 
 // answerAction goes back to the page of a goal, or shows it with an error and all that was typed.

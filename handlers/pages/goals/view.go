@@ -2,10 +2,12 @@ package goals
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"agentsite/handlers/api/spending"
 	"agentsite/handlers/pages"
 	"agentsite/internal/clock"
 	"agentsite/internal/plaintext"
@@ -48,7 +50,12 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	}
 	done := 0
 	for _, t := range s.Tasks {
-		out.Tasks = append(out.Tasks, d.newTask(t))
+		task := d.newTask(t)
+		if !s.Phase.Final() && t.Status != flow.Completed {
+			task.Others = otherAgents(s, t)
+			task.MayMove = true
+		}
+		out.Tasks = append(out.Tasks, task)
 		if t.Status == flow.Completed {
 			done++
 		}
@@ -72,6 +79,28 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	}
 	out.Meters = newMeters(s, done)
 	return out
+}
+
+// otherAgents returns the agents that were found for the part of a task, and the members, without its owner.
+func otherAgents(s flow.State, t flow.Task) (list []string) {
+	add := func(handle string) {
+		if handle != t.Owner && !slices.Contains(list, handle) {
+			list = append(list, handle)
+		}
+	}
+	for _, p := range s.Parts {
+		for _, c := range p.Candidates {
+			if p.N == t.Part {
+				add(c.Handle)
+			}
+		}
+	}
+	for _, k := range s.Members {
+		if k.State == flow.IsMember {
+			add(k.Handle)
+		}
+	}
+	return list
 }
 
 func (d *Pages) newTask(t flow.Task) templates.GoalTask {
@@ -111,13 +140,29 @@ func newMeters(s flow.State, done int) []templates.GoalMeter {
 			Text: fmt.Sprintf("%d of %d", done, len(s.Tasks))})
 	}
 	if tokens := s.Talk.Tokens + s.Work.Tokens; tokens > 0 {
-		text := pages.FormatNumber(tokens)
+		text := fmt.Sprintf("%s talk, %s work", pages.FormatNumber(s.Talk.Tokens), pages.FormatNumber(s.Work.Tokens))
 		if s.Limits.Tokens > 0 {
 			text += " of " + pages.FormatNumber(s.Limits.Tokens)
 		}
 		list = append(list, templates.GoalMeter{Label: "Tokens", Value: int(tokens), Most: int(s.Limits.Tokens), Text: text})
 	}
+	if money := s.Talk.Money + s.Work.Money; money > 0 || s.Limits.Money > 0 {
+		text := formatCost(s.Talk.Money) + " talk, " + formatCost(s.Work.Money) + " work"
+		if s.Limits.Money > 0 {
+			text += " of " + formatCost(s.Limits.Money)
+		}
+		list = append(list, templates.GoalMeter{Label: "Cost", Value: int(money), Most: int(s.Limits.Money), Text: text})
+	}
 	return list
+}
+
+// formatCost returns a sum in millionths without needless zeros, such as 0.25.
+func formatCost(millionths int64) string {
+	s := spending.FormatCost(millionths)
+	for strings.HasSuffix(s, "0") && !strings.HasSuffix(s[:len(s)-1], ".0") && !strings.HasSuffix(s, ".00") {
+		s = s[:len(s)-1]
+	}
+	return s
 }
 
 func formatShort(t time.Duration) string {
