@@ -66,6 +66,6 @@ func (b *bench) measureHops() error {
 	b.Add(report.Line{What: what + "time a hop", Portal: report.Micros(report.Median(cpu)) + " CPU",
 		P50: report.Millis(report.Percentile(times, 0.5)), P99: report.Millis(p99), Others: rounds.Share(), Doubt: rounds.Doubt,
 		Bar: "p99 ≤ " + report.Millis(maxHop), Absolute: true, Judged: true, Met: p99 <= maxHop})
-	b.Add(report.Line{What: what + "durable writes a hop", Portal: fmt.Sprintf("%.1f", float64(writes)/chain/people)})
+	b.Add(report.Line{What: what + "durable writes a hop", Portal: fmt.Sprintf("%.1f", float64(writes)/chain)})
 	return nil
 }

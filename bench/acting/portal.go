@@ -39,7 +39,7 @@ func (b *bench) startPortal(model *proc.Process, people int, flags ...string) (*
 	}
 	// One provider and one agent do all the work, so that their usual bounds would be measured.
 	p := &portal{b: b, dir: dir, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000, DisableCompression: true}},
-		flags: append([]string{"--llm-url", "http://" + model.Addr + "/v1", "--llm-model", "m", "--limits",
+		flags: append([]string{"--llm-url", "http://" + model.Addr + "/v1", "--llm-model", "m", "--model-budget", "1000G", "--limits",
 			"running=4000,running-per-account=2000,running-per-agent=2000,running-per-owner=4000,running-per-provider=4000"}, flags...)}
 	if p.tokens, err = seedPortal(dir, people); err != nil {
 		return nil, fmt.Errorf("fill a portal: %w", err)
