@@ -3,6 +3,9 @@ package main
 import (
 	"slices"
 	"testing"
+
+	"agentsite/bench/ranking"
+	"agentsite/internal/hub"
 )
 
 func TestBuildAgents_MakesSixOfEachCapability(t *testing.T) {
@@ -88,5 +91,65 @@ func TestNeeds_HalfShareNoWord(t *testing.T) {
 	}
 	if len(needs) != 625 || len(unfit) < 50 {
 		t.Errorf("%d needs, %d that nothing fits", len(needs), len(unfit))
+	}
+}
+
+// TestRecruit_HoldsItsFigures fails if the portal recruits worse than it did, or finds something for more of the
+// queries that no agent can answer. The needs are those of the held-out half.
+func TestRecruit_HoldsItsFigures(t *testing.T) {
+	list, err := readCapabilities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs, goals, unfit, err := readNeeds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, owns := buildAgents(list, agentSeed)
+	x, err := ranking.Index(agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &world{right: make(map[string]string)}
+	for i, a := range agents {
+		v.right[a.ID] = list[owns[i]].id
+	}
+	var regular, nested []need
+	for i := range needs {
+		if !isDevelopment(i) {
+			regular = append(regular, needs[i])
+		}
+	}
+	for i := range goals {
+		if !isDevelopment(i) {
+			nested = append(nested, goals[i].Parts...)
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		needs      []need
+		first, ten float64
+	}{{"regular", regular, 0.62, 0.73}, {"nested", nested, 0.59, 0.69}} {
+		s, err := v.measure(ranking.Recruiter(x), c.needs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: first %.3f, among ten %.3f", c.name, s.first, s.ten)
+		if s.first < c.first || s.ten < c.ten {
+			t.Errorf("%s: first %.3f, among ten %.3f, want %.2f and %.2f", c.name, s.first, s.ten, c.first, c.ten)
+		}
+	}
+	none := 0
+	for _, text := range unfit {
+		ids, err := ranking.Portal(x, hub.ModeAuto).Top(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ids) == 0 {
+			none++
+		}
+	}
+	if none < 66 {
+		t.Errorf("nothing fits %d of %d queries that no agent can answer", none, len(unfit))
 	}
 }
