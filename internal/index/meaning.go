@@ -2,8 +2,10 @@ package index
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
@@ -156,8 +158,8 @@ func (x *Index) Run(ctx context.Context) error {
 	}
 }
 
-// encodeBatch is the number of agents that EncodeAll adds under one lock.
-const encodeBatch = 32
+// encodeBatch is the number of agents that EncodeAll adds under one lock, for which searches wait half a millisecond.
+const encodeBatch = 128
 
 // EncodeAll encodes the agents that Load added, and returns when all have vectors or ctx ends.
 func (x *Index) EncodeAll(ctx context.Context) {
@@ -182,9 +184,16 @@ func (x *Index) EncodeAll(ctx context.Context) {
 		if len(list) == 0 {
 			return
 		}
-		for i := range list {
-			list[i].rows = x.senses.encodeAgent(&list[i].agent)
+		var wg sync.WaitGroup
+		workers := runtime.GOMAXPROCS(0)
+		for first := range workers {
+			wg.Go(func() {
+				for i := first; i < len(list); i += workers {
+					list[i].rows = x.senses.encodeAgent(&list[i].agent)
+				}
+			})
 		}
+		wg.Wait()
 		x.mu.Lock()
 		x.senses.turn++
 		for i := range list {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"agentsite/internal/hub"
@@ -268,12 +269,12 @@ func TestSearch_SpecialistIsFirst(t *testing.T) {
 // stoppable is an encoder that ends a context after some texts.
 type stoppable struct {
 	concepts
-	left int
+	left atomic.Int64
 	stop context.CancelFunc
 }
 
 func (s *stoppable) Encode(text string) []float32 {
-	if s.left--; s.left == 0 {
+	if s.left.Add(-1) == 0 {
 		s.stop()
 	}
 	return s.concepts.Encode(text)
@@ -297,11 +298,12 @@ func TestSearch_PagesStayWholeWhileAgentsGetVectors(t *testing.T) {
 		n := 0
 		x.Load(func() (hub.Agent, bool) {
 			n++
-			return agent(fmt.Sprintf("n%03d", n), describe(text())), n <= 140
+			return agent(fmt.Sprintf("n%03d", n), describe(text())), n <= 400
 		})
 		encodeSome := func() {
 			ctx, cancel := context.WithCancel(t.Context())
-			e.left, e.stop = 1+r.IntN(60), cancel
+			e.stop = cancel
+			e.left.Store(int64(1 + r.IntN(60)))
 			x.EncodeAll(ctx)
 			cancel()
 		}

@@ -140,7 +140,9 @@ func (t *table) findLongest(text string) (row, size int) {
 
 // findLongest is like that of a table, for both.
 func (m *Model) findLongest(text string) (row, size int) {
-	row, size = m.own.findLongest(text)
+	if row, size = m.own.findLongest(text); size == len(text) {
+		return row, size
+	}
 	if other, longer := m.mixed.findLongest(text); longer > size {
 		return m.own.count + other, longer
 	}
