@@ -27,7 +27,7 @@ const portals = 3
 // knownTime is the longest time until the portals know the agents of each other.
 const knownTime = time.Minute
 
-// people is the number of people who ask. Each may call an agent of another portal 20 times, and all of a portal 300
+// people is the number of callers. Each may call an agent of another portal 20 times, and all of a portal 300
 // times, before both limits slow them down, so that only a few questions can be measured: one of each in a round.
 const people = 8
 
@@ -182,7 +182,7 @@ func (p *portal) awaitAgent(handle string) error {
 	}
 }
 
-// allowVisitors gives the people of other portals who asked agents here the grants of the account, as if they had
+// allowVisitors gives people of other portals that asked agents here the grants of the account, as if they had
 // answered the question of the agent.
 func (p *portal) allowVisitors() (err error) {
 	ctx := context.Background()

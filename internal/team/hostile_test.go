@@ -45,8 +45,8 @@ var lies = []string{
 	strings.Repeat("[", 50_000), strings.Repeat("a\n", 50_000), "",
 }
 
-// A lie is a result and a text of the talk, whatever it says: the lead gets what it would have got, nothing else is
-// asked, and the goal ends. At least forty tricks are tried in both places.
+// A lie stays a result and a text of the talk: the lead gets the same text, no other agent is asked, and the goal ends.
+// At least forty tricks are tried in both places.
 func TestHostile_LiesAreResults(t *testing.T) {
 	if len(lies) < 40 {
 		t.Fatalf("%d lies", len(lies))
