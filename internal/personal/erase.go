@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Logins tells sessions of people from tokens.
+// Logins distinguishes sessions of people from tokens.
 type Logins interface {
 	// SignedInAt returns the time at which the session of the actor began; a NotFound fault for other credentials.
 	SignedInAt(ctx context.Context, actor ident.Actor) (time.Time, error)

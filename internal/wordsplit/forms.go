@@ -86,7 +86,7 @@ func Detach(word string) []string {
 	return forms
 }
 
-// Base returns a folded word without the article in front of it, for words that somebody searches: only articles
+// Base returns a folded word without the article in front of it, for words of a query: only articles
 // and the Hebrew ה are taken off, because other letters often belong to the word.
 func Base(word string) string {
 	for _, p := range arabicArticles {

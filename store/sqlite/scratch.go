@@ -12,7 +12,7 @@ import (
 // crash can leave them.
 const ScratchPrefix = ".agentsite-tmp-"
 
-// Scratch is a temporary file or folder that may hold keys and messages. Its lock tells other processes
+// Scratch is a temporary file or folder that may hold keys and messages. Its lock shows other processes
 // that it is in use; the operating system releases the lock if the process dies, and RemoveAbandoned
 // removes the scratch then. Its maker calls Remove.
 type Scratch struct {
