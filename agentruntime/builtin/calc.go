@@ -80,7 +80,11 @@ var help = map[string]bool{"help": true, "hi": true, "hello": true, "hey": true,
 	"examples": true, "?": true}
 
 func notUnderstood(err error, prefix string) string {
-	return prefix + quoteText(fault.As(err).Safe, 600) + "\n\n" + examplesThatWork()
+	why := quoteText(fault.As(err).Safe, 600)
+	if !strings.HasPrefix(why, "I ") {
+		why = "I could not calculate that. " + why
+	}
+	return prefix + why + "\n\n" + examplesThatWork()
 }
 
 func calcHelp() string {

@@ -55,7 +55,7 @@ var functions = map[string]work{
 // of others.
 var goals = []string{
 	"How many days are between 2026-12-24 and 2027-03-01? Then take that number apart into prime factors. " +
-		"How does the moon look on 2026-12-24?",
+		"Moon watch: how is the moon on 2026-12-24?",
 	"Sort this list: pear, apple, fig, apple. Then count the words in it. " +
 		"Write the year 1994 in Roman numerals. What is 15% of 80?",
 	"Take the web address https://shop.example/search?q=red+shoes&page=2 apart. Explain the HTTP status 503. " +

@@ -5,15 +5,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"agentsite/internal/testing/racetest"
 )
 
 // given is a goal as the API shows it.
 type given struct {
 	ID, State, Reason, Conclusion string
+	Turns                         int
 	Tasks                         []struct{ Owner, State, Text string }
 }
 
@@ -67,9 +71,60 @@ func TestDemo_TeamsSolveTheGoals(t *testing.T) {
 		}
 		for _, s := range want[i] {
 			if !strings.Contains(g.Conclusion, s) {
-				t.Errorf("no %q in\n%s", s, g.Conclusion)
+				var log struct{ Events []map[string]any }
+				_ = c.callAPI(ctx, http.MethodGet, "/goals/"+g.ID+"/events", nil, &log)
+				t.Errorf("no %q in\n%s\n%v", s, g.Conclusion, log.Events[1])
 			}
 		}
+	}
+}
+
+// Teams by rules solve most goals of the set, which was stored before the rules were tuned for it: 35 to 38 of 42. The
+// ranks of agents depend on the order in which the portals heard of them, so that the bound is lower.
+func TestDemo_TeamsSolveTheSet(t *testing.T) {
+	racetest.Skip(t)
+	t.Parallel()
+	f, _, _ := started(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
+	defer cancel()
+	file, err := os.ReadFile("testdata/goals.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.portals[0].clients[1]
+	solved, total, tasks, turns := make(map[string]int), make(map[string]int), 0, 0
+	for line := range strings.Lines(string(file)) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if strings.HasPrefix(line, "#") || len(cells) != 3 {
+			continue
+		}
+		var g given
+		body := object{"goal": strings.ReplaceAll(cells[1], `\n`, "\n")}
+		if err := c.callAPI(ctx, http.MethodPost, "/goals", body, &g); err != nil {
+			t.Fatal(err)
+		}
+		g = awaitGoal(ctx, t, c, g.ID, hasEnded)
+		tasks, turns = tasks+len(g.Tasks), turns+g.Turns
+		total[cells[0]]++
+		missing := ""
+		for want := range strings.SplitSeq(cells[2], ";") {
+			if !strings.Contains(g.Conclusion, want) {
+				missing = want
+			}
+		}
+		if g.State == "concluded" && missing == "" {
+			solved[cells[0]]++
+		} else {
+			t.Logf("%s: %s, no %q: %.300q", cells[1], g.State, missing, g.Conclusion)
+		}
+	}
+	n, all := 0, 0
+	for kind := range total {
+		n, all = n+solved[kind], all+total[kind]
+	}
+	t.Logf("solved %d of %d, by kind %v of %v, with %d tasks in %d turns", n, all, solved, total, tasks, turns)
+	if all < 40 || n*100 < all*75 {
+		t.Errorf("%d of %d goals are solved", n, all)
 	}
 }
 

@@ -219,15 +219,14 @@ func (m machine) addParts(e Event) error {
 	return nil
 }
 
-// inviteFor invites the best candidate of a part that has not refused, unless a member can do the part.
+// inviteFor invites the best candidate of a part that has not refused, unless it is a member or the team is full.
 func (m machine) inviteFor(p Part) {
 	for _, c := range p.Candidates {
-		if k := m.findMember(c.Handle); k != nil && (k.State == IsMember || k.State == Invited) {
+		k := m.findMember(c.Handle)
+		if k != nil && (k.State == IsMember || k.State == Invited) {
 			return
 		}
-	}
-	for _, c := range p.Candidates {
-		if m.findMember(c.Handle) == nil && m.hasRoom() {
+		if k == nil && m.hasRoom() {
 			m.Members = append(m.Members, Member{Handle: c.Handle, State: Invited, Why: c.Why, Person: c.Person})
 			return
 		}

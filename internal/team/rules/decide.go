@@ -118,23 +118,21 @@ func newRoom(s flow.State) *room {
 	return r
 }
 
-// pickOwner returns the best candidate of a part that has not tried it, "" if there is none. Candidates that are
-// members come before others.
+// pickOwner returns the best candidate of a part that has not tried it, "" if there is none. One that is no member needs
+// room in the team.
 func (r *room) pickOwner(p flow.Part, t flow.Task) string {
-	for _, joined := range []bool{true, false} {
-		for _, c := range p.Candidates {
-			state, known := r.members[c.Handle]
-			member := state == flow.IsMember || state == flow.Invited
-			if known && !member || member != joined || !joined && r.left < 1 || slices.Contains(r.above, c.Handle) ||
-				t.N > 0 && (c.Handle == t.Owner || slices.Contains(t.Tried, c.Handle)) {
-				continue
-			}
-			if !joined {
-				r.members[c.Handle] = flow.Invited
-				r.left--
-			}
-			return c.Handle
+	for _, c := range p.Candidates {
+		state, known := r.members[c.Handle]
+		joined := state == flow.IsMember || state == flow.Invited
+		if known && !joined || !joined && r.left < 1 || slices.Contains(r.above, c.Handle) ||
+			t.N > 0 && (c.Handle == t.Owner || slices.Contains(t.Tried, c.Handle)) {
+			continue
 		}
+		if !joined {
+			r.members[c.Handle] = flow.Invited
+			r.left--
+		}
+		return c.Handle
 	}
 	return ""
 }
