@@ -17,7 +17,7 @@ const (
 	more                    // a request for further results
 	greet                   // hello
 	thank                   // thanks, bye
-	introduce               // what can you do
+	introduce               // asks for the abilities of guide
 	listing                 // which agents are there
 )
 

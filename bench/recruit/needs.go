@@ -19,7 +19,7 @@ var (
 	unfitJSON []byte
 )
 
-// need is what a person asks for, and the capability that answers it.
+// need is the request of a person, and the capability that answers it.
 type need struct {
 	Text       string `json:"need"`
 	Capability string `json:"capability"`

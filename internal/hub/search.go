@@ -39,15 +39,13 @@ type Query struct {
 	Bare bool
 	// Sort is one of Sorts; "" is relevance if there is text, else name.
 	Sort string
-	// Mode is one of Modes: whether Text is found by its words, its meaning or both; "" is ModeAuto.
-	Mode string
-	// Unfit also lists, in ModeAuto, the best agents for a text that none fits well, for callers that judge them.
+	// Mode is one of Modes; "" is ModeAuto, which finds nothing if nothing fits. With Unfit it lists the best agents.
+	Mode  string
 	Unfit bool
 	// Wide adds a remote search of portals that are not fully replicated here. The search then takes up
 	// to a second longer. Only the first page has remote results.
 	Wide bool
-	// Limit is 1 to 100, and a page ends early at PageBytes; 0 is the default of 20. Cursor is the NextCursor of the previous page, "" for
-	// the first page.
+	// Limit is 1 to 100, 0 is 20; a page ends early at PageBytes. Cursor is the NextCursor of the previous page, or "".
 	Limit  int
 	Cursor string
 }

@@ -304,15 +304,15 @@ func (r *ranking) compare(h bm25.Hit, score float64, key string) int {
 
 // soughtVector returns the vector of a query's text; nil if the query is not searched by meaning. content is false
 // if the query has only words of grammar.
-func (x *Index) soughtVector(q *hub.Query, m *bm25.Match) (v *vector.Query, content bool) {
-	text := m.Meant(q.Text, x.senses.encoder.Knows)
+func (x *Index) soughtVector(q *hub.Query, m *bm25.Match) (v *vector.Query, content, unfinished bool) {
+	text, unfinished := m.Meant(q.Text, x.senses.encoder.Knows)
 	if text == "" || m.HasPhrase() {
-		return nil, text != ""
+		return nil, text != "", false
 	}
 	if f := x.senses.encoder.Encode(text); f != nil {
 		v = vector.NewQuery(f)
 	}
-	return v, true
+	return v, true, unfinished
 }
 
 // rankMatches adds to m.Bits the agents that are similar in meaning to the query and returns the order of all. In
@@ -323,12 +323,12 @@ func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, s *scratch) 
 	if m.Any || q.Mode == hub.ModeWords || x.senses == nil {
 		return r
 	}
-	v, content := x.soughtVector(q, m)
+	v, content, unfinished := x.soughtVector(q, m)
 	if at != nil {
 		r.blend = at.blend
 	} else {
 		r.blend = blend{unit: float32(max(m.Wish(), 1) * meaningWeight), turn: x.senses.turn}
-		if m.Unfinished(x.senses.encoder.Knows) {
+		if unfinished {
 			r.blend.unit *= unfinishedWeight
 		}
 	}

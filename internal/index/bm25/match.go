@@ -266,31 +266,15 @@ func (m *Match) Excludes() bool {
 	return slices.ContainsFunc(m.query.clauses, func(c clause) bool { return c.exclude })
 }
 
-// Unfinished reports whether the last word of the query is the beginning of a word and none that knows has.
-func (m *Match) Unfinished(knows func(word string) bool) bool {
-	if len(m.query.clauses) == 0 {
-		return false
-	}
-	last := m.query.clauses[len(m.query.clauses)-1]
-	if last.exclude || last.phrase || len(last.parts) != 1 {
-		return false
-	}
-	w := last.parts[0]
-	return m.guesses[w] != "" && strings.HasPrefix(m.guesses[w], w) && !knows(w)
-}
-
 // Meant returns the query as it is to be understood by its meaning: without excluded words and quotation marks, and
 // with the words that were searched in place of unknown ones, unless knows reports that a word is one. It is empty if
 // the query has only words of grammar.
-func (m *Match) Meant(text string, knows func(word string) bool) string {
-	content := false
-	for _, c := range m.query.clauses {
-		for _, w := range c.parts {
-			content = content || !c.exclude && !frame[w]
-		}
-	}
-	if !content {
-		return ""
+// unfinished reports whether its last word is the beginning of one that knows does not have.
+func (m *Match) Meant(text string, knows func(word string) bool) (meant string, unfinished bool) {
+	if !slices.ContainsFunc(m.query.clauses, func(c clause) bool {
+		return !c.exclude && slices.ContainsFunc(c.parts, func(w string) bool { return !frame[w] })
+	}) {
+		return "", false
 	}
 	var out []string
 	for _, f := range strings.Fields(text) {
@@ -302,6 +286,7 @@ func (m *Match) Meant(text string, knows func(word string) bool) string {
 		if words := Fold(f); len(words) == 1 {
 			guess = m.guesses[words[0]]
 		}
+		unfinished = guess != "" && !knows(f) && strings.HasPrefix(guess, strings.ToLower(f))
 		switch {
 		case guess == "" || knows(f) && !strings.HasPrefix(guess, strings.ToLower(f)):
 			out = append(out, f)
@@ -311,5 +296,5 @@ func (m *Match) Meant(text string, knows func(word string) bool) string {
 			out = append(out, guess)
 		}
 	}
-	return strings.Join(out, " ")
+	return strings.Join(out, " "), unfinished
 }
