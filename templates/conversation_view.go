@@ -16,6 +16,7 @@ type ConversationView struct {
 	Role     string // owner, member or reader
 	Members  []Member
 	Messages []MessageView
+	Beside   ChatsBeside
 	// First and Last are the seqs of the first and last message shown, NewestSeq is the seq after
 	// which the live stream continues, and ReadSeq is the last seq that the reader has read.
 	First, Last, NewestSeq, ReadSeq int64
@@ -190,7 +191,7 @@ var shortcuts = []shortcut{
 	{[]string{"Enter"}, "send"},
 	{[]string{"Shift", "Enter"}, "new line"},
 	{[]string{"↑"}, "edit your last message, in an empty field"},
-	{[]string{"Esc"}, "cancel a reply or an edit, close open dialogs"},
+	{[]string{"Esc"}, "cancel a reply or an edit, close dialogs, leave the message field"},
 	{[]string{"Ctrl", "K"}, "run a command"},
 	{[]string{"Ctrl", "."}, "stop the answers"},
 	{[]string{"/"}, "to the message field"},

@@ -95,6 +95,9 @@
       else if (chat.answers?.runs() && (target === chat.text || !writes(target))) {
         event.preventDefault();
         chat.answers.stop();
+      } else if (target === chat.text) {
+        event.preventDefault();
+        chat.scroll.scroller.focus({ preventScroll: true });
       } else if (focused()) {
         event.preventDefault();
         write();

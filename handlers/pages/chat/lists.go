@@ -36,7 +36,7 @@ func (d *Lists) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	}
 	q := r.URL.Query()
 	v := templates.ChatsView{Agent: q.Get("agent"), Archived: q.Get("archived") == "1", Choose: q.Get("choose") == "1",
-		Query: strings.TrimSpace(q.Get("q")), Text: agents.HandedOver(r)}
+		New: q.Get("new") == "1", Query: strings.TrimSpace(q.Get("q")), Text: agents.HandedOver(r)}
 	if v.Query != "" && actor.ID != "" {
 		return d.showFound(w, r, actor, v)
 	}
