@@ -157,9 +157,9 @@ func (f FilePart) typeAndSize() string {
 type TaskView struct {
 	ID, Agent string // Agent is the agent's ref, as in AgentCard
 	Title     string
-	State     string // submitted, working, input_required
-	Turn      string // when a submitted one is about to start, "" if that is not known
-	Status    string // the agent's description of its current step
+	State     string   // submitted, working, input_required
+	Turn      string   // when a submitted one is about to start, "" if that is not known
+	Status    string   // the agent's description of its current step
 	Finished  SafeHTML // blocks of the answer that are finished
 	Done      int      // bytes of the answer that Finished renders
 	Text      string   // the answer behind them

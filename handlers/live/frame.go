@@ -15,7 +15,6 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
 	"agentsite/internal/strictjson"
-	"agentsite/templates"
 )
 
 // The forms of an update. Each form is encoded once for all readers that use it.
@@ -161,9 +160,9 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 
 // blocksJSON are finished blocks of an answer: the bytes from From to To are rendered as HTML.
 type blocksJSON struct {
-	From int                `json:"from"`
-	To   int                `json:"to"`
-	HTML templates.SafeHTML `json:"html,omitempty"`
+	From int    `json:"from"`
+	To   int    `json:"to"`
+	HTML string `json:"html,omitempty"`
 }
 
 type deltaJSON struct {
@@ -179,7 +178,7 @@ func (d *Streams) deltaJSON(u chat.Delta, html bool) deltaJSON {
 	out := deltaJSON{Type: "delta", TaskID: u.TaskID, Offset: u.Offset, Text: u.Text}
 	if html {
 		if s := d.drafts.Advance(u.TaskID, u.Before, u.Text); s.To > s.From {
-			out.Blocks = &blocksJSON{s.From, s.To, s.HTML}
+			out.Blocks = &blocksJSON{s.From, s.To, string(s.HTML)}
 		}
 	}
 	return out

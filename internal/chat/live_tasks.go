@@ -10,11 +10,9 @@ import (
 // Delta is streamed text of a running task. Text belongs at byte Offset of the answer so far; Offset 0
 // starts the answer anew.
 type Delta struct {
-	TaskID string
-	Offset int
-	Text   string
-	// Before is the answer in front of Text. It is shared and must not be changed.
-	Before []byte
+	TaskID, Text string
+	Offset       int
+	Before       []byte // the answer in front of Text; shared, must not be changed
 }
 
 // TaskState is the state of a task as live readers see it.
