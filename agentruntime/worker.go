@@ -285,10 +285,6 @@ func (w *Worker) reportCall(ctx context.Context, t task.Task, r task.Result, too
 // block the task.
 func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
 	t := s.t
-	if t.Attempt >= maxAttempts {
-		return task.Result{State: task.Failed,
-			Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
-	}
 	var call task.Call
 	var driver task.Agent
 	var own bool
@@ -301,6 +297,11 @@ func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
 	}
 	if err != nil {
 		return task.Result{}, err
+	}
+	// A program that is connected works on through restarts; its driver bounds how often it gets the task.
+	if t.Attempt >= maxAttempts && call.Agent.Kind != string(hub.Link) {
+		return task.Result{State: task.Failed,
+			Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
 	}
 	// Agents of other portals do not count, because their own portal probes them.
 	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link) &&

@@ -421,6 +421,40 @@ func TestWorker_GivesUpATaskThatTakesThePortalDownAgainAndAgain(t *testing.T) {
 	}
 }
 
+// A program that dials in holds its task through any number of restarts, as docs/link.md promises.
+func TestWorker_KeepsTheTaskOfAProgramThatDialsIn(t *testing.T) {
+	h := build(t)
+	owner, err := h.db.AccountByID(t.Context(), h.ada.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.agent = storetest.AgentOfKind(t, h.db, "dialer", owner, hub.Link)
+	c, err := h.chat.Create(t.Context(), h.ada, "", []string{"dialer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.say(c.ID, "go")
+	for i := range 5 {
+		begun := make(chan struct{})
+		h.start(func(ctx context.Context, c task.Call, s task.Sink) (task.Result, error) {
+			if err := s.Checkpoint(ctx, fmt.Appendf(c.Checkpoint, "%d", i+1)); err != nil {
+				return task.Result{}, err
+			}
+			close(begun)
+			<-ctx.Done()
+			return task.Result{}, ctx.Err()
+		})
+		<-begun
+		h.shutdown()
+	}
+	h.start(func(_ context.Context, c task.Call, _ task.Sink) (task.Result, error) {
+		return task.Done(string(c.Checkpoint)), nil
+	})
+	if got := text(h.answers(c.ID, 1)[0]); got != "12345" {
+		t.Errorf("answer %q", got)
+	}
+}
+
 func TestWorker_OneAnswerOfAnAgentInAConversationAtATime(t *testing.T) {
 	h := build(t)
 	var mu sync.Mutex

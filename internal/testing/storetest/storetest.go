@@ -189,8 +189,14 @@ func Credential(t testing.TB, db *DB, a account.Account, kind account.Credential
 // Agent stores a public agent of the account, or a built-in agent when owner is zero.
 func Agent(t testing.TB, db *DB, name string, owner account.Account) hub.Agent {
 	t.Helper()
+	return AgentOfKind(t, db, name, owner, hub.A2A)
+}
+
+// AgentOfKind is Agent for another kind than A2A. One without an owner is a built-in agent.
+func AgentOfKind(t testing.TB, db *DB, name string, owner account.Account, kind hub.Kind) hub.Agent {
+	t.Helper()
 	now := clock.Now()
-	a := hub.Agent{ID: ident.NewID(), Name: name, Title: name, Description: "An agent of a test.", Kind: hub.A2A, Endpoint: "https://agent.example/" + name,
+	a := hub.Agent{ID: ident.NewID(), Name: name, Title: name, Description: "An agent of a test.", Kind: kind, Endpoint: "https://agent.example/" + name,
 		Visibility: hub.Public, OwnerID: owner.ID, OwnerName: owner.Name, Version: 1, Status: hub.Status{State: hub.Active},
 		Liveness: hub.Liveness{State: hub.Unknown}, CreatedAt: now, UpdatedAt: now}
 	if owner.ID == "" {
