@@ -148,6 +148,7 @@ var may = map[string][]string{
 	"store/grants":        {"internal/clock", "internal/fault", "internal/grant"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
 	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/ident", "internal/task", "internal/transcript", "internal/wordsplit"},
+	"store/erasure":       {"internal/fault", "internal/ident", "store/transcripts"},
 	"store/transcripts":   {"internal/ident", "internal/transcript", "store/rows"},
 	"agentruntime":        with(inner, "internal/liveness"),
 	"agentruntime/remote": with(inner, "internal/liveness", "internal/federation/guard"),

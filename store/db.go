@@ -20,6 +20,7 @@ import (
 	"agentsite/store/agents"
 	"agentsite/store/chats"
 	"agentsite/store/engine"
+	"agentsite/store/erasure"
 	"agentsite/store/grants"
 	"agentsite/store/halts"
 	"agentsite/store/hooks"
@@ -47,6 +48,8 @@ type DB struct {
 	Engine
 	file *sqlite.DB // nil on PostgreSQL
 	dir  string     // the data folder
+	// reserve makes the forms under which the names of erased accounts stay taken.
+	reserve *erasure.Reserve
 
 	Accounts *accounts.Accounts
 	Hub      *Hub
@@ -201,11 +204,12 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 	if file == nil {
 		blobs = chats.NewFilesInRows(f, bounds)
 	}
-	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
+	reserve := erasure.NewReserve(dir)
+	agent, queue := agents.New(f, hook, bounds, reserve.Form), tasks.New(f, hook)
 	chat := chats.New(f, hook, word, bounds)
 	return &DB{
 		ready:  readiness{turn: make(chan struct{}, 1)},
-		Engine: f, file: file, dir: dir,
+		Engine: f, file: file, dir: dir, reserve: reserve,
 		Accounts: accounts.New(f, agent, bounds),
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},

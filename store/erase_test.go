@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
+	"agentsite/store/erasure"
 )
 
 // Only data that others still see holds the id of an erased account, and the database is sound.
@@ -61,7 +62,7 @@ func TestErase_LeavesWhatOthersSee(t *testing.T) {
 		Sender: chat.Sender{Kind: "person", ID: ann.ID, Handle: "ann"}, Kind: chat.Event, CreatedAt: clock.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	must(db.EraseAccount(ctx, ann.ID, by), db.EraseAccount(ctx, ann.ID, by))
+	must(db.EraseAuthor(ctx, ann.ID, "ann", false, by), db.EraseAccount(ctx, ann.ID, by), db.EraseAccount(ctx, ann.ID, by))
 
 	got := storetest.TablesHolding(t, storetest.Dir(db), ann.ID)
 	want := []string{"accounts.id", "agent_versions.author_id", "agents.owner_id", "audit.subject", "members.member_id", "messages.charged", "messages.sender_id",
@@ -69,7 +70,7 @@ func TestErase_LeavesWhatOthersSee(t *testing.T) {
 	if got = slices.DeleteFunc(got, func(s string) bool { return slices.Contains(want, s) }); len(got) > 0 {
 		t.Errorf("the id is left in %v", got)
 	}
-	if list := storetest.Messages(t, db, shared.ID); !slices.ContainsFunc(list, func(m chat.Message) bool { return m.Sender.Handle == "ann" }) {
+	if list := storetest.Messages(t, db, shared.ID); !slices.ContainsFunc(list, func(m chat.Message) bool { return m.Sender.Handle == erasure.Handle }) {
 		t.Error("others lost a message")
 	}
 	if _, err := db.AccountByName(ctx, "ann"); !fault.Is(err, fault.NotFound) {

@@ -4,19 +4,87 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"agentsite/internal/account"
 	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
 	"agentsite/internal/testing/storetest"
 	"agentsite/internal/transcript"
 	"agentsite/store"
 	"agentsite/store/engine"
+	"agentsite/store/erasure"
 	anchor "agentsite/store/transcripts"
 )
+
+var system = ident.Actor{Kind: ident.System}
+
+// An erasure gives the person's entries new salts and leaves no name: not in the entries, not in events about the
+// person; the chains verify. The name stays taken.
+func TestErase_LeavesNoName(t *testing.T) {
+	t.Parallel()
+	for _, texts := range []bool{false, true} {
+		db := storetest.New(t)
+		ctx := t.Context()
+		ann, bob := storetest.Account(t, db, "annabel"), storetest.Account(t, db, "bob")
+		c := storetest.Conversation(t, db, bob)
+		first := storetest.Say(t, db, c, bob, "hello")
+		join(t, db, c, ann, chat.RoleMember, 0)
+		said := storetest.Say(t, db, c, ann, "words of her")
+		added := event(bob)
+		added.Parts[0].Text = "bob added annabel, and annabel-2"
+		if _, err := db.Leave(ctx, c.ID, "person", ann.ID, clock.Now(), added); err != nil {
+			t.Fatal(err)
+		}
+		before := readChain(t, db, c.ID)
+		if err := errors.Join(db.SetDisabled(ctx, ann.ID, clock.Now(), system),
+			db.EraseAuthor(ctx, ann.ID, ann.Name, texts, system), db.EraseAccount(ctx, ann.ID, system)); err != nil {
+			t.Fatal(err)
+		}
+		after := readChain(t, db, c.ID)
+		for i, r := range before {
+			if mine := r.SenderID == ann.ID; mine && (bytes.Equal(r.Salt, after[i].Salt) || after[i].SenderHandle != erasure.Handle) {
+				t.Errorf("message %d: %+v", r.Seq, after[i])
+			} else if r.Seq <= first.Message.Seq && !bytes.Equal(r.Salt, after[i].Salt) {
+				t.Errorf("message %d got another salt", r.Seq)
+			}
+		}
+		if got := strings.ReplaceAll(after[len(before)-1].Body, "annabel-2", ""); strings.Contains(got, "annabel") || got == "" {
+			t.Errorf("the event is %q", got)
+		}
+		if gone := after[said.Message.Seq-1].Body == ""; gone != texts {
+			t.Errorf("texts %v: the message is gone: %v", texts, gone)
+		}
+		if n := countReanchored(t, db, c.ID); n != 1 {
+			t.Errorf("hashed anew %d times", n)
+		}
+		for _, column := range storetest.TablesHolding(t, storetest.Dir(db), "annabel") {
+			if column != "messages.body" { // annabel-2
+				t.Errorf("the name is left in %s", column)
+			}
+		}
+		if taken, err := db.NameTaken(ctx, "annabel"); err != nil || !taken {
+			t.Error("the name is free", err)
+		}
+		again := account.Account{ID: ident.NewID(), Name: "annabel", PasswordHash: "x", CreatedAt: clock.Now()}
+		if err := db.CreateAccount(ctx, again, ""); !fault.Is(err, fault.Conflict) {
+			t.Error("the name was given to another account:", err)
+		}
+		if err := db.CreateAgents(ctx, []hub.Agent{{ID: ident.NewID(), Name: "annabel", Kind: hub.Builtin, Visibility: hub.Public, Version: 1}}); !fault.Is(err, fault.Conflict) {
+			t.Error("the name was given to an agent:", err)
+		}
+		storetest.CheckStorage(t, db.DB)
+		storetest.Sound(t, db)
+	}
+}
 
 // readChain returns the rows of a conversation.
 func readChain(t testing.TB, db *storetest.DB, conversationID string) []anchor.Row {
@@ -149,9 +217,22 @@ func TestChain_VerifiesAfterAnything(t *testing.T) {
 			if rapid.Bool().Draw(rt, "bob") {
 				author = bob
 			}
-			switch step := rapid.SampledFrom([]string{"say", "say", "edit", "delete", "age"}).Draw(rt, "step"); {
+			switch step := rapid.SampledFrom([]string{"say", "say", "edit", "delete", "age", "erase"}).Draw(rt, "step"); {
 			case step == "age":
 				makeOlder(t, db, c.ID)
+			case step == "erase": // The author may go on: the store does not know that the account is gone.
+				if err := db.EraseAuthor(t.Context(), author.ID, author.Name, rapid.Bool().Draw(rt, "texts"), system); err != nil {
+					t.Fatal(err)
+				}
+				said = nil
+				for _, r := range readChain(t, db, c.ID) {
+					if r.SenderID == author.ID && r.SenderHandle != erasure.Handle {
+						rt.Fatalf("message %d names the author: %q", r.Seq, r.SenderHandle)
+					}
+					if r.Kind == "text" && r.GoneSeq == 0 {
+						said = append(said, r.Seq)
+					}
+				}
 			case step == "say" || len(said) == 0:
 				said = append(said, storetest.Say(t, db, c, author, "something").Message.Seq)
 			case step == "edit":

@@ -431,7 +431,7 @@ func TestVerify_SeesTheWAL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := openTest(t, dir)
-	if err := d.Write(t.Context(), func(t engine.Tx) error { return rows.TakeName(t, "ada", "agent", "x", 1) }); err != nil {
+	if err := d.Write(t.Context(), func(t engine.Tx) error { return rows.TakeName(t, nil, "ada", "agent", "x", 1) }); err != nil {
 		t.Fatal(err)
 	}
 	copied := crashCopy(t, dir)

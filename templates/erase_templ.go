@@ -13,6 +13,8 @@ type EraseView struct {
 	Name    string
 	Refused string // the reason why it cannot be done now
 	Errors  FieldErrors
+	// DeleteMessages is the choice of the person who sent the form.
+	DeleteMessages bool
 }
 
 func Erase(p Page, v EraseView) templ.Component {
@@ -48,7 +50,7 @@ func Erase(p Page, v EraseView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Delete your account</h1><a href=\"/account\">Your account</a></div><p>This erases your account for good: password and mail address, sessions, tokens, webhooks, settings, permissions, uploads, the conversations that only you are in, and your agents, also on other portals.</p><p>In conversations with other people your messages stay under your name. Delete those first that must go too. The name stays taken, so that nobody else can pass for you. Backups that the operator made before still hold the account.</p><form class=\"actions\" method=\"post\" action=\"/account/export\"><button class=\"button\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Delete your account</h1><a href=\"/account\">Your account</a></div><p>This erases your account for good: password and mail address, sessions, tokens, webhooks, settings, permissions, uploads, the conversations that only you are in, and your agents, also on other portals.</p><p>Your name is erased too. It stays taken, so that no other account can pass for you. Backups that the operator made before still hold the account. Text that other people wrote about you stays.</p><form class=\"actions\" method=\"post\" action=\"/account/export\"><button class=\"button\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -90,7 +92,19 @@ func Erase(p Page, v EraseView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<button class=\"button button-danger\">Delete the account for good</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<fieldset class=\"stack\"><legend>Your messages in conversations with other people</legend>")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = choice("messages", "keep", "Keep them", "without your name", !v.DeleteMessages).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = choice("messages", "delete", "Delete them", "with their files", v.DeleteMessages).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</fieldset><button class=\"button button-danger\">Delete the account for good</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

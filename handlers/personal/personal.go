@@ -91,6 +91,8 @@ func (b *begun) Write(p []byte) (int, error) {
 // EraseBody is the body of DELETE /me.
 type EraseBody struct {
 	Confirm string `json:"confirm"`
+	// Messages is "keep" or "delete": the fate of the messages in conversations with others.
+	Messages string `json:"messages,omitempty"`
 }
 
 func (h *Handlers) eraseMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -98,7 +100,7 @@ func (h *Handlers) eraseMe(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
-	if err := h.service.Erase(r.Context(), actor, in.Confirm); err != nil {
+	if err := h.service.Erase(r.Context(), actor, in.Confirm, in.Messages); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -111,12 +113,12 @@ func (h *Handlers) eraseForm(w http.ResponseWriter, r *http.Request, actor ident
 	if !actor.IsPerson() {
 		return respond.SeeOther(w, r, "/login?next="+url.QueryEscape("/account/delete"))
 	}
-	return h.showErase(w, r, actor, http.StatusOK, nil)
+	return h.showErase(w, r, actor, http.StatusOK, templates.EraseView{})
 }
 
 func (h *Handlers) showErase(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
-	errs templates.FieldErrors) error {
-	v := templates.EraseView{Name: actor.Name, Errors: errs}
+	v templates.EraseView) error {
+	v.Name = actor.Name
 	if err := h.service.MayErase(r.Context(), actor); fault.Is(err, fault.Forbidden) {
 		v.Refused = fault.As(err).Safe
 	} else if err != nil {
@@ -130,12 +132,13 @@ func (h *Handlers) eraseAccount(w http.ResponseWriter, r *http.Request, actor id
 	if err != nil {
 		return err
 	}
-	if err := h.service.Erase(r.Context(), actor, in.Get("confirm")); err != nil {
+	if err := h.service.Erase(r.Context(), actor, in.Get("confirm"), in.Get("messages")); err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
 		if !ok {
 			return err
 		}
-		return h.showErase(w, r, actor, code, messages)
+		return h.showErase(w, r, actor, code, templates.EraseView{Errors: messages,
+			DeleteMessages: in.Get("messages") == string(personal.DeleteMessages)})
 	}
 	h.sessions.ClearCookie(w)
 	return respond.SeeOther(w, r, "/")

@@ -62,8 +62,8 @@ func (o ownedAgents) OwnedAgent(ctx context.Context, actor ident.Actor, name str
 // newPersonal returns the service for the data of people, who may erase their own accounts.
 func (p *Portal) newPersonal(host string) *personal.Service {
 	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub}
-	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts, func(ctx context.Context, name string) error {
-		_, err := remover.Remove(ctx, name)
+	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts, func(ctx context.Context, name string, m personal.Messages) error {
+		_, err := remover.Remove(ctx, name, m)
 		return err
 	})
 }

@@ -22,31 +22,32 @@ type flags struct {
 	cfg app.Config
 	of  command
 
-	portal, token string
-	note, proof   string
-	apply         string
-	user, label   string
-	scopes        list
-	expires       days
-	admin, stdin  bool
-	yes           bool
-	passphrase    string
-	to            string
-	cancel        bool
-	root          string // path of a file with a root key
-	agentName     string
-	members       list // of the team of a goal
-	envs          list // environment variables that an agent's file may refer to
-	run           agentRun
-	limit         int
-	here          bool             // search only this portal
-	filters       map[string]*list // filters of a search, by their name in the API
-	sort          string
-	json          bool
-	conversation  string
-	files         paths
-	demo          demo.Config
-	bad           error // error of a malformed environment variable; nil if there is none
+	portal, token  string
+	note, proof    string
+	apply          string
+	user, label    string
+	scopes         list
+	expires        days
+	admin, stdin   bool
+	yes            bool
+	deleteMessages bool
+	passphrase     string
+	to             string
+	cancel         bool
+	root           string // path of a file with a root key
+	agentName      string
+	members        list // of the team of a goal
+	envs           list // environment variables that an agent's file may refer to
+	run            agentRun
+	limit          int
+	here           bool             // search only this portal
+	filters        map[string]*list // filters of a search, by their name in the API
+	sort           string
+	json           bool
+	conversation   string
+	files          paths
+	demo           demo.Config
+	bad            error // error of a malformed environment variable; nil if there is none
 }
 
 func newFlags(e env, c command) *flags {
@@ -208,6 +209,8 @@ func userAddFlags(fs *flags) {
 func removeFlags(fs *flags) {
 	dataFlags(fs)
 	fs.BoolVar(&fs.yes, "yes", false, "do not ask for the name once more")
+	fs.BoolVar(&fs.deleteMessages, "delete-messages", false,
+		"also delete the account's messages in conversations with others, which else stay without its name")
 }
 
 func resetFlags(fs *flags) {

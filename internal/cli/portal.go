@@ -16,6 +16,7 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/control"
+	"agentsite/internal/personal"
 	"agentsite/internal/record"
 )
 
@@ -158,11 +159,19 @@ func runUserRemove(ctx context.Context, e env, fs *flags, args []string) error {
 		}
 	}
 	return withControl(ctx, e, fs, false, func(c control.Control) error {
-		r, err := c.RemoveUser(ctx, args[0])
+		messages := personal.KeepMessages
+		if fs.deleteMessages {
+			messages = personal.DeleteMessages
+		}
+		r, err := c.RemoveUser(ctx, args[0], messages)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(e.stdout, "removed %s, %d conversations, %d agents\n", r.Name, r.Conversations, r.Agents)
+		fmt.Fprintln(e.stdout, "Backups made before still hold the account: delete them, or repeat the removal after a restore.")
+		for _, name := range r.Copies {
+			fmt.Fprintf(e.stdout, "  %s in the data folder\n", name)
+		}
 		return nil
 	})
 }

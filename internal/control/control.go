@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/personal"
 	"agentsite/internal/record"
 	"agentsite/internal/settings"
 	"agentsite/store"
@@ -32,7 +33,7 @@ type Control interface {
 	Users(ctx context.Context) ([]User, error)
 	SetUserDisabled(ctx context.Context, name string, disabled bool) error
 	// RemoveUser erases an account and its data. After an interruption it may be called again.
-	RemoveUser(ctx context.Context, name string) (Removal, error)
+	RemoveUser(ctx context.Context, name string, messages personal.Messages) (Removal, error)
 	// ExportUser writes all data about an account to w as a zip file. If it fails, the bytes written are useless.
 	ExportUser(ctx context.Context, name string, w io.Writer) error
 	ResetLink(ctx context.Context, name string) (string, error)

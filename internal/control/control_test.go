@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/app"
 	"agentsite/internal/control"
 	"agentsite/internal/fault"
+	"agentsite/internal/personal"
 	"agentsite/internal/settings"
 	"agentsite/internal/testing/apptest"
 )
@@ -81,7 +82,7 @@ func told(t *testing.T, c control.Control, passphrases ...string) []string {
 	say("reset nobody", got, err)
 	say("add eve", "", c.AddUser(ctx, "eve", apptest.Password, false))
 	for _, name := range []string{"Eve", "eve", "nobody", "boss"} {
-		r, err := c.RemoveUser(ctx, name)
+		r, err := c.RemoveUser(ctx, name, personal.KeepMessages)
 		say("remove "+name, r.Name, err)
 	}
 	say("add eve again", "", c.AddUser(ctx, "eve", apptest.Password, false))

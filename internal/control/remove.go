@@ -17,6 +17,8 @@ type Removal struct {
 	// Conversations is the number that the account left, or that were deleted because it was the only person.
 	Conversations int `json:"conversations"`
 	Agents        int `json:"agents"`
+	// Copies are older copies of the database in the data folder, which still hold the account.
+	Copies []string `json:"copies,omitempty"`
 }
 
 // RoomLeaver ends the membership of a person in a conversation, and deletes one without another person. It
@@ -43,14 +45,14 @@ type Remover struct {
 }
 
 // RemoveUser implements Control.
-func (c *localControl) RemoveUser(ctx context.Context, name string) (Removal, error) {
-	return Remover{c.accounts, c.db, c.rooms, c.agents}.Remove(ctx, name)
+func (c *localControl) RemoveUser(ctx context.Context, name string, messages personal.Messages) (Removal, error) {
+	return Remover{c.accounts, c.db, c.rooms, c.agents}.Remove(ctx, name, messages)
 }
 
 // Remove erases the account of a name with its data. Each step is a transaction of its own, because an account can have
 // thousands of conversations. The account is disabled first and its rows are erased last, so that a removal
-// that was interrupted can be repeated.
-func (c Remover) Remove(ctx context.Context, name string) (Removal, error) {
+// that was interrupted can be repeated. messages is the fate of the messages in conversations with others.
+func (c Remover) Remove(ctx context.Context, name string, messages personal.Messages) (Removal, error) {
 	a, err := c.Accounts.BeginRemoval(ctx, system, name)
 	if err != nil {
 		return Removal{}, err
@@ -88,7 +90,16 @@ func (c Remover) Remove(ctx context.Context, name string) (Removal, error) {
 			break
 		}
 	}
-	return out, c.DB.EraseAccount(ctx, a.ID, system)
+	if err := c.DB.EraseAuthor(ctx, a.ID, a.Name, messages == personal.DeleteMessages, system); err != nil {
+		return out, err
+	}
+	if err := c.DB.EraseAccount(ctx, a.ID, system); err != nil {
+		return out, err
+	}
+	if out.Copies, err = c.DB.OlderCopies(); err != nil {
+		return out, err
+	}
+	return out, c.DB.PurgeErased(ctx)
 }
 
 // ExportUser implements Control.

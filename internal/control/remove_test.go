@@ -2,9 +2,11 @@ package control_test
 
 import (
 	"net/http"
+	"reflect"
 	"testing"
 
 	"agentsite/internal/control"
+	"agentsite/internal/personal"
 	"agentsite/internal/settings"
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
@@ -19,7 +21,7 @@ func TestRemoveUser_FromAPortal(t *testing.T) {
 		removed(t, p, name, func() control.Removal {
 			c := p.OpenControl(t)
 			defer c.Close()
-			r, err := c.RemoveUser(t.Context(), name)
+			r, err := c.RemoveUser(t.Context(), name, personal.KeepMessages)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +39,7 @@ func TestRemoveUser_FromAPortal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if r, err := c.RemoveUser(t.Context(), "ada"); err != nil || r != (control.Removal{Name: "ada", Conversations: 1, Agents: 1}) {
+	if r, err := c.RemoveUser(t.Context(), "ada", personal.KeepMessages); err != nil || !reflect.DeepEqual(r, control.Removal{Name: "ada", Conversations: 1, Agents: 1}) {
 		t.Errorf("%+v %v", r, err)
 	}
 	if r, err := c.Verify(t.Context()); err != nil || len(r.Faults) > 0 {

@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/personal"
 	"agentsite/store"
 	"agentsite/store/replica"
 )
@@ -73,6 +74,8 @@ type controlRequest struct {
 	Scopes     []string      `json:"scopes,omitempty"`
 	Life       time.Duration `json:"life,omitempty"`
 	Passphrase string        `json:"passphrase,omitempty"`
+	// Messages is the fate of the messages of a removed account.
+	Messages personal.Messages `json:"messages,omitempty"`
 }
 
 type controlAnswer struct {
@@ -148,7 +151,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return nil, local.SetUserDisabled(ctx, in.Name, in.Disabled)
 	})
 	op("user.remove", func(ctx context.Context, in controlRequest) (any, error) {
-		return local.RemoveUser(ctx, in.Name)
+		return local.RemoveUser(ctx, in.Name, in.Messages)
 	})
 	op("user.reset", func(ctx context.Context, in controlRequest) (any, error) { return local.ResetLink(ctx, in.Name) })
 	op("token.add", func(ctx context.Context, in controlRequest) (any, error) {
@@ -357,8 +360,8 @@ func (c *remoteControl) SetUserDisabled(ctx context.Context, name string, disabl
 	return c.callOp(ctx, "user.disable", controlRequest{Name: name, Disabled: disabled}, nil)
 }
 
-func (c *remoteControl) RemoveUser(ctx context.Context, name string) (r Removal, err error) {
-	err = c.callOp(ctx, "user.remove", controlRequest{Name: name}, &r)
+func (c *remoteControl) RemoveUser(ctx context.Context, name string, messages personal.Messages) (r Removal, err error) {
+	err = c.callOp(ctx, "user.remove", controlRequest{Name: name, Messages: messages}, &r)
 	return r, err
 }
 

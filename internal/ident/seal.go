@@ -92,24 +92,37 @@ func (f KeyFiles) open(create bool) (*Keys, error) {
 		k.Portal = ed25519.NewKeyFromSeed(seed)
 		k.public = k.Portal.Public().(ed25519.PublicKey)
 	}
+	if err := k.openSeal(dir, create); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// LoadSealKey reads the key that seals alone. The result can seal, open and make marks, but not sign.
+func LoadSealKey(dir string) (*Keys, error) {
+	k := &Keys{}
+	return k, k.openSeal(dir, false)
+}
+
+func (k *Keys) openSeal(dir string, create bool) error {
 	sealKey, err := loadKey(filepath.Join(dir, SealKeyFile), "AGENTSITE SEAL KEY", 32, create)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	block, err := aes.NewCipher(sealKey)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mark, err := hkdf.Key(sha256.New, sealKey, nil, "agentsite/mark/1", sha256.Size)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	k.seal, k.mark = aead, mark
-	return k, nil
+	return nil
 }
 
 // checkRoot returns an error for a root key outside the data folder that other users can read, or that

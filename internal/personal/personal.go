@@ -60,8 +60,11 @@ func (s *Service) MayExport(actor ident.Actor) (Subject, error) {
 	if !actor.IsPerson() {
 		return Subject{}, fault.New(fault.Unauthenticated, "Sign in first.")
 	}
-	if !actor.May(ident.AccountAll) {
-		return Subject{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+	// The archive has what these scopes read.
+	for _, scope := range []ident.Scope{ident.AccountAll, ident.ChatRead, ident.AgentsRead} {
+		if !actor.May(scope) {
+			return Subject{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", scope)
+		}
 	}
 	if wait, ok := s.exports.Allow(actor.ID); !ok {
 		return Subject{}, fault.Limited(wait, "Your data was exported several times just now. Wait a moment and try again.")

@@ -61,7 +61,7 @@ func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend s
 			}
 		}
 		at := clock.Milli(a.CreatedAt)
-		if err := rows.TakeName(t, a.Name, "account", a.ID, at); err != nil {
+		if err := d.agents.TakeName(t, a.Name, "account", a.ID, at); err != nil {
 			return err
 		}
 		_, err := t.Exec(`INSERT INTO accounts (id, name, password_hash, email, operator, created_at) VALUES (?, ?, ?, ?, ?, ?)`,

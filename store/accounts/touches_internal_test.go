@@ -214,5 +214,5 @@ func openAccounts(t *testing.T, dir string) *Accounts {
 	t.Helper()
 	db := plantest.Open(t, dir)
 	free := quotas.New(db, nil, nil)
-	return New(db, agents.New(db, hooks.New(db, free), free), free)
+	return New(db, agents.New(db, hooks.New(db, free), free, nil), free)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,12 +31,14 @@ type Agents struct {
 	quotas *quotas.Quotas
 	agents *engine.Cache[hub.Agent] // key: "id " or "name " and the value
 	owned  *engine.Cache[int]       // number of agents by owner
+	form   rows.NameForm
 	// publishing is raised when an agent that other portals may list has changed.
 	publishing *engine.Signal
 }
 
-func New(db engine.DB, hooks *hooks.Hooks, quotas *quotas.Quotas) *Agents {
-	return &Agents{db: db, hooks: hooks, quotas: quotas, agents: engine.NewCache[hub.Agent](maxCachedAgents),
+// New returns Agents on a database. form gives the reserved forms of names; nil if no name was ever erased.
+func New(db engine.DB, hooks *hooks.Hooks, quotas *quotas.Quotas, form rows.NameForm) *Agents {
+	return &Agents{db: db, form: form, hooks: hooks, quotas: quotas, agents: engine.NewCache[hub.Agent](maxCachedAgents),
 		owned: engine.NewCache[int](0), publishing: engine.NewSignal()}
 }
 
@@ -49,7 +52,7 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 		if err := d.checkOwner(t, a.OwnerID, 2*len(spec)+newAgentBytes); err != nil {
 			return err
 		}
-		if err := rows.TakeName(t, a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
+		if err := rows.TakeName(t, d.form, a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
 			return err
 		}
 		return d.insertAgent(t, a, spec, sealed)
@@ -154,6 +157,9 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 				return err
 			}
 		}
+		if err := d.checkReserved(t, list, at); err != nil {
+			return err
+		}
 		err := t.Try(func() error { return t.InsertRows(rows.NameInsert, names) })
 		if engine.ReasonOf(err) == engine.Duplicate {
 			return findTaken(t, list, at)
@@ -175,6 +181,24 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 		}
 		return nil
 	})
+}
+
+// TakeName reserves a name for ever, see rows.TakeName.
+func (d *Agents) TakeName(t engine.Tx, name, kind, ref string, at int64) error {
+	return rows.TakeName(t, d.form, name, kind, ref, at)
+}
+
+// checkReserved returns the Conflict fault for a list with names of erased accounts or agents.
+func (d *Agents) checkReserved(t engine.Tx, list []hub.Agent, at map[string]int) error {
+	reserved, err := rows.FindReserved(t, d.form, slices.Collect(maps.Keys(at))...)
+	if err != nil || len(reserved) == 0 {
+		return err
+	}
+	which := make(map[int]bool)
+	for _, name := range reserved {
+		which[at[name]] = true
+	}
+	return takenNames(list, which)
 }
 
 // findTaken returns the Conflict fault for a list of which some names are taken. Names that this
@@ -388,6 +412,13 @@ func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
 // NameTaken implements hub.Agents. Names of deleted agents and accounts stay taken.
 func (d *Agents) NameTaken(ctx context.Context, name string) (bool, error) {
 	var n int
-	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
+	form := name
+	if d.form != nil {
+		var err error
+		if form, err = d.form(name); err != nil {
+			return false, err
+		}
+	}
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ? OR name = ?`, name, form)
 	return n > 0, engine.MapError(err)
 }

@@ -36,7 +36,7 @@ func (d *Agents) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 			row := hub.Agent{ID: a.ID, Name: peerName(a.ID), Kind: hub.Peer, Version: 1, Visibility: hub.Public,
 				Status: hub.Status{State: elsewhereStatus}, Liveness: hub.Liveness{State: hub.Unknown},
 				CreatedAt: clock.FromMilli(now), UpdatedAt: clock.FromMilli(now)}
-			if err := rows.TakeName(t, row.Name, "agent", a.ID, now); err != nil {
+			if err := rows.TakeName(t, nil, row.Name, "agent", a.ID, now); err != nil {
 				return err
 			}
 			d.publishing.Raise(t)

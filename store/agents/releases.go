@@ -93,7 +93,7 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 func (d *Registry) saveAgent(t engine.Tx, c registry.Change, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
-		if err = rows.TakeName(t, c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
+		if err = d.agents.TakeName(t, c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
 			return d.agents.insertAgent(t, *c.Agent, spec, c.Sealed)
 		}
 	} else {

@@ -325,8 +325,11 @@ func (d *Chats) Unblock(ctx context.Context, personID, blockedID string) error {
 	})
 }
 
-// InvalidateBlocks drops the cached blocks, for a transaction that deletes some.
-func (d *Chats) InvalidateBlocks(t engine.Tx) { d.blockers.Invalidate(t) }
+// InvalidatePeople drops cached blocks and members, for a transaction that erases a person.
+func (d *Chats) InvalidatePeople(t engine.Tx) {
+	d.blockers.Invalidate(t)
+	d.members.Invalidate(t)
+}
 
 // BlockersOf implements chat.Invitations. The list is cached, because messages between two people need it.
 func (d *Chats) BlockersOf(ctx context.Context, personID string) ([]string, error) {

@@ -6,6 +6,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/store/engine"
 	"database/sql"
+	"encoding/json"
 	"net/url"
 	"strings"
 )
@@ -27,8 +28,47 @@ func ClipText(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// TakeName reserves a name for ever, across accounts and agents; a Conflict fault when it is taken.
-func TakeName(t engine.Tx, name, kind, ref string, at int64) error {
+// NameForm returns the reserved form of a name, under which the name of an erased account or agent is kept.
+type NameForm func(name string) (string, error)
+
+// FindReserved returns those of the names that are kept in reserved form.
+func FindReserved(t engine.Tx, form NameForm, names ...string) ([]string, error) {
+	if form == nil {
+		return nil, nil
+	}
+	of, forms := make(map[string]string, len(names)), make([]string, len(names))
+	for i, name := range names {
+		f, err := form(name)
+		if err != nil {
+			return nil, err
+		}
+		of[f], forms[i] = name, f
+	}
+	in, err := json.Marshal(forms)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	if err := t.List(&found, `SELECT name FROM names WHERE name IN (SELECT value FROM json_each(?))`,
+		string(in)); err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		found[i] = of[f]
+	}
+	return found, nil
+}
+
+// TakeName reserves a name for ever, across accounts and agents; a Conflict fault when it is taken, also by one that
+// was erased.
+func TakeName(t engine.Tx, form NameForm, name, kind, ref string, at int64) error {
+	found, err := FindReserved(t, form, name)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return fault.New(fault.Conflict, "This already exists.")
+	}
 	return engine.MapError(t.InsertRows(NameInsert, [][]any{{name, kind, ref, at}}))
 }
 
