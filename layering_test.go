@@ -200,7 +200,7 @@ var may = map[string][]string{
 	// The command line prints texts of other portals, which record cleans of control characters.
 	// terminal cleans texts of programs.
 	"internal/cli/terminal": {},
-	"internal/cli":          with(leaves, "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
+	"internal/cli":          with(leaves, "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record"),
 	"bench":                 {"*"},
 	// Helpers of tests build portals, stores and agents from every package. Only tests and bench import
 	// them.

@@ -13,7 +13,7 @@ type EraseView struct {
 	Name    string
 	Refused string // the reason why it cannot be done now
 	Errors  FieldErrors
-	// DeleteMessages is the choice of the person who sent the form.
+	// DeleteMessages is the choice in a form that was sent.
 	DeleteMessages bool
 }
 

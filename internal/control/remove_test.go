@@ -78,8 +78,8 @@ func removed(t *testing.T, p *apptest.Portal, name string, remove func() control
 	other.Get(http.MethodGet, "/api/v1/conversations/"+shared+"/messages", nil, http.StatusOK, &list)
 	said, left := false, false
 	for _, m := range list.Messages {
-		said = said || m.Kind == "text" && m.Sender.Handle == name
-		left = left || m.Kind == "event" && m.Sender.Handle == name
+		said = said || m.Kind == "text" && m.Sender.Handle == "deleted account"
+		left = left || m.Kind == "event" && m.Sender.Handle == "deleted account"
 	}
 	if !said || !left {
 		t.Errorf("others see %+v", list.Messages)

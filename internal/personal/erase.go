@@ -35,7 +35,7 @@ func ParseMessages(s string) (Messages, error) {
 	return "", fault.Field("messages", `write "keep" or "delete"`)
 }
 
-// Eraser erases an account with all its data and agents, for good.
+// Eraser erases an account with all its data and agents, for good. It goes on after an interruption.
 type Eraser func(ctx context.Context, name string, messages Messages) error
 
 // freshLogin is the age of a session up to which it may erase the account: a person who left a computer signed in must

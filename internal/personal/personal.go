@@ -60,7 +60,7 @@ func (s *Service) MayExport(actor ident.Actor) (Subject, error) {
 	if !actor.IsPerson() {
 		return Subject{}, fault.New(fault.Unauthenticated, "Sign in first.")
 	}
-	// The archive has what these scopes read.
+	// The archive holds the data that these scopes read.
 	for _, scope := range []ident.Scope{ident.AccountAll, ident.ChatRead, ident.AgentsRead} {
 		if !actor.May(scope) {
 			return Subject{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", scope)

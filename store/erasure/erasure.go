@@ -18,7 +18,7 @@ const Handle = "deleted account"
 type Person struct{ ID, Name string }
 
 // Rooms returns the ids of all conversations that name the person, also of those that the person left, was only
-// invited to, or whose messages were copied from elsewhere. It reads all messages.
+// invited to, or whose messages were copied from elsewhere. All messages are read.
 func Rooms(ctx context.Context, db engine.DB, p Person) (ids []string, err error) {
 	err = db.List(ctx, &ids, `SELECT conversation_id FROM messages WHERE sender_id = ?1
 		OR kind = 'event' AND instr(body, ?2) > 0
@@ -92,7 +92,7 @@ func AnonymizeRoom(t engine.Tx, conversationID string, p Person, by ident.Actor)
 	return nil
 }
 
-// ReserveName gives the row of an erased account or agent the reserved form of its name, which nobody else can have or
+// ReserveName gives the row of an erased account or agent the reserved form of its name, that no other can have or
 // take, and removes the name.
 func ReserveName(t engine.Tx, table, id, name, reserved string) error {
 	if name == reserved {

@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// reservedPrefix begins the reserved form of a name. No name that a person chooses has it.
+// reservedPrefix begins the reserved form of a name. No chosen name has it.
 const reservedPrefix = "~"
 
 // Reserve makes the reserved forms of names: keyed hashes, from which only the portal can find the name again by

@@ -33,8 +33,9 @@ type NameForm func(name string) (string, error)
 
 // FindReserved returns those of the names that are kept in reserved form.
 func FindReserved(t engine.Tx, form NameForm, names ...string) ([]string, error) {
+	var found []string
 	if form == nil {
-		return nil, nil
+		return found, nil
 	}
 	of, forms := make(map[string]string, len(names)), make([]string, len(names))
 	for i, name := range names {
@@ -48,7 +49,6 @@ func FindReserved(t engine.Tx, form NameForm, names ...string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	var found []string
 	if err := t.List(&found, `SELECT name FROM names WHERE name IN (SELECT value FROM json_each(?))`,
 		string(in)); err != nil {
 		return nil, err
