@@ -67,7 +67,7 @@ func TestErase_LeavesNoName(t *testing.T) {
 			t.Errorf("hashed anew %d times", n)
 		}
 		for _, column := range storetest.TablesHolding(t, storetest.Dir(db), "annabel") {
-			if column != "messages.body" { // annabel-2
+			if !strings.HasSuffix(column, "messages.body") { // annabel-2
 				t.Errorf("the name is left in %s", column)
 			}
 		}

@@ -116,5 +116,5 @@ func TestReleases_ReadsIndexes(t *testing.T) {
 func openRegistry(t *testing.T) *Registry {
 	t.Helper()
 	db := plantest.Open(t, t.TempDir())
-	return NewRegistry(db, New(db, hooks.New(db, quotas.New(db, nil, nil)), quotas.New(db, nil, nil)))
+	return NewRegistry(db, New(db, hooks.New(db, quotas.New(db, nil, nil)), quotas.New(db, nil, nil), nil))
 }
