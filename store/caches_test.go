@@ -33,7 +33,7 @@ import (
 // exported method is a step of TestCaches_MatchTheDiskAfterEveryWrite.
 var readingMethods = strings.Fields(`
 	AccountByName AccountByID ListAccounts CountOperators CredentialByHash ListCredentials Account Operators
-	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs ListRooms Versions CountAgents NameTaken SealedSecret
+	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs ListRooms OlderCopies Versions CountAgents NameTaken SealedSecret
 	Due Checkup History CoOwners OfferOf Offers Domains StaleDomains Days Calls CallsSince Traces ElsewhereBy
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches
 	Queued Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
@@ -526,6 +526,10 @@ func (w *cacheWorld) otherSteps() []cacheStep {
 		{"ClaimPortal", func() error {
 			_, err := w.db.ClaimPortal(w.ctx, bytes.Repeat([]byte{1}, 32), "https://a.example")
 			return err
+		}},
+		{"PurgeErased", func() error { return w.db.PurgeErased(w.ctx) }},
+		{"EraseAuthor", func() error { // the last step, because bob loses his name
+			return w.db.EraseAuthor(w.ctx, w.bob.ID, w.bob.Name, true, ident.Actor{Kind: ident.System})
 		}},
 	}
 }

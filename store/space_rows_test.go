@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/internal/ident"
 	"agentsite/internal/testing/pgtest"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
@@ -17,6 +18,9 @@ import (
 func TestSpace_NotWatchedOnPostgres(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	if _, err := ident.CreateKeys(dir); err != nil { // they keep the names of erased accounts
+		t.Fatal(err)
+	}
 	cfg := store.Config{Database: pgtest.NewDatabase(t), Space: space.Config{Floor: 1 << 60, Reserve: 2 << 20}}
 	opened, err := store.OpenWith(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
