@@ -97,15 +97,14 @@
     if (!Number.isSafeInteger(blocks.to) || blocks.to > task.have || blocks.to <= task.done) return;
     const rest = decoder.decode(encoder.encode(text).subarray(blocks.to - task.done));
     task.done = blocks.to;
-    scroll.hold(() => {
-      if (typeof blocks.html === "string" && blocks.html !== "") {
-        const rendered = make("div", "prose");
-        rendered.append(fragment(blocks.html));
-        enhance(rendered);
-        task.open.before(...rendered.childNodes);
-      }
-      showOpen(task, rest);
-    });
+    // The observer of the transcript's height keeps the reader's place, once a frame for all that came.
+    if (typeof blocks.html === "string" && blocks.html !== "") {
+      const rendered = make("div", "prose");
+      rendered.append(fragment(blocks.html));
+      enhance(rendered);
+      task.open.before(...rendered.childNodes);
+    }
+    showOpen(task, rest);
   }
 
   function restart(task) {
