@@ -17,7 +17,7 @@ import (
 
 func TestCallers_TokensCountByThePrefixOfTheirAddress(t *testing.T) {
 	t.Parallel()
-	db := storetest.Open(t, t.TempDir())
+	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
 	accounts := account.New(db, account.Config{CheapHashes: true})
 	token, err := accounts.CreateToken(t.Context(), ident.Actor{Kind: ident.Person, ID: ada.ID, Name: ada.Name}, account.NewToken{Label: "t"})

@@ -131,6 +131,9 @@ func TestDemo_TeamsSolveTheSet(t *testing.T) {
 // Members are agents of three operators. One of the portals dies while its agent works: the goal ends with the results
 // of the others and names the part that is missing, at its deadline at the latest. A portal gets nothing of the goal but its agent's task.
 func TestDemo_AGoalOutlivesAPortal(t *testing.T) {
+	if os.Getenv("AGENTSITE_TEST_FULL") == "" {
+		t.Skip("it waits for the deadline of a goal; AGENTSITE_TEST_FULL runs it")
+	}
 	t.Parallel()
 	f, _, _ := started(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
@@ -162,7 +165,7 @@ func TestDemo_AGoalOutlivesAPortal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var g given
-	if err := c.callAPI(ctx, http.MethodPost, "/goals", object{"deadline": time.Now().Add(time.Minute),
+	if err := c.callAPI(ctx, http.MethodPost, "/goals", object{"deadline": time.Now().Add(2 * time.Minute),
 		"goal": "Juggle three balls. What is 15% of 80? Take the number 360 apart into prime factors."}, &g); err != nil {
 		t.Fatal(err)
 	}
