@@ -166,7 +166,6 @@ func TestChat_ByKeyboard(t *testing.T) {
 	// Stop what is being answered.
 	far.answers(nil)
 	b.types("@" + agent + " talk")
-	b.hit(kb.Escape) // the completion, if it is open
 	b.enter()
 	<-far.asked
 	far.pieces <- "It goes on"
@@ -175,6 +174,8 @@ func TestChat_ByKeyboard(t *testing.T) {
 	<-far.stopped
 	b.answered("Stopped before it was finished.")
 	b.focused("the composer", "#text")
+	b.hit(kb.Escape)
+	b.until("the composer left", `document.activeElement.id !== "text"`)
 	b.clean("a conversation by keyboard")
 }
 
