@@ -61,9 +61,9 @@ func (m *memory) store(id string, e flow.Event) {
 
 func (m *memory) AppendEvent(_ context.Context, g team.Goal, e flow.Event) error {
 	m.mu.Lock()
-	if m.fail != nil && (m.only == "" || m.only == e.Kind) {
+	if err := m.fail; err != nil && (m.only == "" || m.only == e.Kind) {
 		m.mu.Unlock()
-		return m.fail
+		return err
 	}
 	if int64(len(m.events[g.ID])) != e.Seq-1 {
 		m.mu.Unlock()
