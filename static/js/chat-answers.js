@@ -97,13 +97,18 @@
     if (!Number.isSafeInteger(blocks.to) || blocks.to > task.have || blocks.to <= task.done) return;
     const rest = decoder.decode(encoder.encode(text).subarray(blocks.to - task.done));
     task.done = blocks.to;
-    // The observer of the transcript's height keeps the reader's place, once a frame for all that came.
+    // The observer of the transcript's height keeps the reader's place, once a frame for all that came. The open text
+    // gets a new element: the old one would move down to it, which browsers count as a shift of the layout.
+    const open = task.open.cloneNode(false);
+    task.open.after(open);
     if (typeof blocks.html === "string" && blocks.html !== "") {
       const rendered = make("div", "prose");
       rendered.append(fragment(blocks.html));
       enhance(rendered);
       task.open.before(...rendered.childNodes);
     }
+    task.open.remove();
+    task.open = open;
     showOpen(task, rest);
   }
 
