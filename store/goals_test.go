@@ -95,7 +95,7 @@ func TestGoals_TheLogRebuildsTheState(t *testing.T) {
 	}
 }
 
-// inJSON compares values whose times have other locations in memory.
+// inJSON compares values with times that have other locations in memory.
 func inJSON(t *testing.T, v any) string {
 	t.Helper()
 	if g, ok := v.(team.Goal); ok {

@@ -22,8 +22,8 @@ import (
 	"agentsite/internal/transcript"
 	"agentsite/migrations"
 	"agentsite/store/agents"
-	"agentsite/store/chats"
 	"agentsite/store/sqlite"
+	"agentsite/store/transcripts"
 )
 
 // olderDatabase makes in dir a portal's database as the binary of schema 1
@@ -79,8 +79,8 @@ func olderDatabase(t *testing.T, dir string) {
 	seq := int64(0)
 	say := func(taskID, state string) {
 		seq++
-		r := chats.MessageRow{Seq: seq, ID: fmt.Sprint("m", seq), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"said before"}]`, TaskID: taskID, TaskState: state, CreatedAt: 5}
-		hash = transcript.Chain(hash, r.ChainEntry())
+		r := transcripts.Row{Seq: seq, ID: fmt.Sprint("m", seq), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"said before"}]`, TaskID: taskID, TaskState: state, CreatedAt: 5}
+		hash = transcript.Chain(hash, r.Entry())
 		exec(`INSERT INTO messages (conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash) VALUES ('c1', ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, taskID, state, r.CreatedAt, hash)
 	}
 	const day = agents.DayMilli
@@ -138,8 +138,8 @@ func TestMigrate_FromTheLast(t *testing.T) {
 	tx := pool.MustBegin()
 	var hash []byte
 	for i := range n {
-		r := chats.MessageRow{Seq: int64(i + 1), ID: fmt.Sprint("n", i), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"one of many"}]`, CreatedAt: 5}
-		hash = transcript.Chain(hash, r.ChainEntry())
+		r := transcripts.Row{Seq: int64(i + 1), ID: fmt.Sprint("n", i), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"one of many"}]`, CreatedAt: 5}
+		hash = transcript.Chain(hash, r.Entry())
 		if _, err := tx.Exec(`INSERT INTO messages (conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash) VALUES ('c9', ?, ?, ?, ?, ?, ?, ?, '', '', '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, r.CreatedAt, hash); err != nil {
 			t.Fatal(err)
 		}

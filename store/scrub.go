@@ -241,7 +241,7 @@ func (s *Scrub) checkRoom(ctx context.Context, tx *sqlx.Tx) (last bool, err erro
 		case broken != "":
 		case m.Seq != p.seq+1:
 			broken = fmt.Sprintf("message %d follows message %d, so some are missing", m.Seq, p.seq)
-		case !bytes.Equal(transcript.Chain(p.hash, m.ChainEntry()), m.Hash):
+		case !bytes.Equal(transcript.Chain(p.hash, m.Entry()), m.Hash):
 			broken = fmt.Sprintf("message %d is not what was said there (its hash does not follow from the messages before it)", m.Seq)
 		}
 		p.seq, p.hash = m.Seq, m.Hash

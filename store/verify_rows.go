@@ -125,7 +125,7 @@ func (p *transcriptPage) checkMessage(m linkRow) {
 	if m.Seq != p.seq+1 && !p.bad {
 		p.reportBroken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
 	}
-	if want := transcript.Chain(p.hash, m.ChainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
+	if want := transcript.Chain(p.hash, m.Entry()); !bytes.Equal(want, m.Hash) && !p.bad {
 		p.reportBroken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
 	}
 	p.seq, p.hash = m.Seq, m.Hash

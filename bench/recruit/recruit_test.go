@@ -40,18 +40,25 @@ func TestBuildAgents_MakesSixOfEachCapability(t *testing.T) {
 	}
 }
 
-// TestNeeds_HalfShareNoWord proves that the benchmark asks for more than equal words: half of the regular needs,
-// and two fifths of the parts of nested ones, have no distinctive word in common with any agent that can answer
-// them.
-func TestNeeds_HalfShareNoWord(t *testing.T) {
+// readData returns the data of the benchmark.
+func readData(t *testing.T) (list []capability, needs []need, goals []goal, unfit []string) {
+	t.Helper()
 	list, err := readCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}
-	needs, goals, unfit, err := readNeeds()
+	needs, goals, unfit, err = readNeeds()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return list, needs, goals, unfit
+}
+
+// TestNeeds_HalfShareNoWord proves that the benchmark asks for more than equal words: half of the regular needs,
+// and two fifths of the parts of nested ones, have no distinctive word in common with any agent that can answer
+// them.
+func TestNeeds_HalfShareNoWord(t *testing.T) {
+	list, needs, goals, unfit := readData(t)
 	agents, owns := buildAgents(list, agentSeed)
 	right := make(map[string][]int)
 	for i, c := range owns {
@@ -97,14 +104,7 @@ func TestNeeds_HalfShareNoWord(t *testing.T) {
 // TestRecruit_HoldsItsFigures fails if the portal recruits worse than it did, or finds something for more of the
 // queries that no agent can answer. The needs are those of the held-out half.
 func TestRecruit_HoldsItsFigures(t *testing.T) {
-	list, err := readCapabilities()
-	if err != nil {
-		t.Fatal(err)
-	}
-	needs, goals, unfit, err := readNeeds()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list, needs, goals, unfit := readData(t)
 	agents, owns := buildAgents(list, agentSeed)
 	x, err := ranking.Index(agents)
 	if err != nil {

@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"regexp"
 	"strconv"
@@ -15,9 +16,9 @@ import (
 // and as a part of the whole text. Where that is in doubt, the block stays open: the result is then less formatted
 // until the text ends, and never wrong. The zero value is ready for use.
 //
-// Each byte is looked at once for each method call that adds it, so that the cost of a text is linear.
+// A line is read once when it is complete, so that the cost of a text is linear in its lines.
 type Blocks struct {
-	open  string // text behind the last finished block
+	open  []byte // text behind the last finished block
 	start int    // byte offset of open in the whole text
 	line  int    // offset in open of the first line that has not been read
 
@@ -41,11 +42,17 @@ type Span struct {
 func (b *Blocks) Len() int { return b.start + len(b.open) }
 
 // Open returns the text behind the last finished block.
-func (b *Blocks) Open() string { return b.open }
+func (b *Blocks) Open() string { return string(b.open) }
+
+// Continues reports whether b can be the state behind the text before: the lengths and the last bytes are compared.
+func (b *Blocks) Continues(before []byte) bool {
+	const compared = 64
+	return b.Len() == len(before) && bytes.HasSuffix(before, b.open[max(0, len(b.open)-compared):])
+}
 
 // Advance adds text to b and renders the blocks that it finishes. Without one, From and To of the result are equal.
 func (r *Renderer) Advance(b *Blocks, text string) Span {
-	b.open += text
+	b.open = append(b.open, text...)
 	out := Span{From: b.start, To: b.start}
 	var html strings.Builder
 	for !b.sealed {
@@ -53,7 +60,7 @@ func (r *Renderer) Advance(b *Blocks, text string) Span {
 		if end < 0 {
 			break
 		}
-		html.WriteString(r.renderBlock(b, b.open[:end]))
+		html.WriteString(r.renderBlock(b, string(b.open[:end])))
 		b.open = b.open[end:]
 		b.start += end
 		*b = Blocks{open: b.open, start: b.start, level: b.level}
@@ -88,7 +95,7 @@ func (r *Renderer) renderLong(source string) (string, bool) {
 	if s.To == 0 {
 		return "", false
 	}
-	out := string(s.HTML) + r.renderBlock(&b, b.open)
+	out := string(s.HTML) + r.renderBlock(&b, string(b.open))
 	return out, len(out) <= maxOutput
 }
 
@@ -100,15 +107,15 @@ var (
 // nextEnd reads lines and returns the end of the block that begins at open, -1 while it is unknown.
 func (b *Blocks) nextEnd() int {
 	for {
-		n := strings.IndexByte(b.open[b.line:], '\n')
+		n := bytes.IndexByte(b.open[b.line:], '\n')
 		if n < 0 {
-			if b.blank && b.loose && b.fence == "" && beginsBlock(b.open[b.line:]) {
+			if b.blank && b.loose && b.fence == "" && beginsBlock(string(b.open[b.line:min(b.line+2, len(b.open))])) {
 				return b.line
 			}
 			return -1
 		}
 		from, next := b.line, b.line+n+1
-		line := strings.TrimSuffix(b.open[from:next-1], "\r")
+		line := strings.TrimSuffix(string(b.open[from:next-1]), "\r")
 		if b.blank && b.loose && b.fence == "" && (beginsBlock(line) || line != "" && indent(line) == 0 &&
 			strings.TrimSpace(line) != "" && !listMarker.MatchString(line)) {
 			return from

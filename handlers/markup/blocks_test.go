@@ -8,7 +8,7 @@ import (
 	"agentsite/handlers/markup"
 )
 
-// lines are pieces of Markdown whose meaning depends on their neighbours.
+// lines are pieces of Markdown that mean something else beside other pieces.
 var lines = []string{"", "", "", "Some words.", "- item", "  inside", "   deeper", "    code", "\tcode", "1. first", "2. second",
 	"   ```sh", "```go", "```", "~~~", "  ```", " ```", "> quote", "> - item", "# One", "### Three", "## Two", "---", "***", "* * *",
 	"| a | b |", "|---|---|", "| 1 | 2 |", "$$", "a_b$$", `\[x\]`, "*", "-", "12) twelve", "**bold** text", "<b>", "`a", "a\\", "    ", "  ",

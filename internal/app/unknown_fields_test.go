@@ -172,7 +172,7 @@ func (r row) passUnknown(t *testing.T, w *world, c cell, door string) {
 	}
 }
 
-// notJSON are the routes whose bodies are no JSON, and the one that takes only tokens of running tasks.
+// notJSON are the routes with bodies that are no JSON, and the one that takes only tokens of running tasks.
 var notJSON = []string{"/peering/v1/gossip", "/peering/v1/pushpull", "/mcp/tools"}
 
 // failed reports whether an answer of JSON-RPC is an error.

@@ -39,7 +39,7 @@ func (d *Asides) stop(ctx context.Context, t task.Task) error {
 	return err
 }
 
-// EndOrphans cancels the questions whose asking task has ended, before they run again. A portal that is killed while a
+// EndOrphans cancels the questions of tasks that have ended, before they run again. A portal that is killed while a
 // task ends leaves such questions. The runtime calls it at its start.
 func (d *Asides) EndOrphans(ctx context.Context) error {
 	list, err := d.svc.store.Orphans(ctx)

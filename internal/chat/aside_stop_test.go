@@ -91,7 +91,7 @@ func TestAsides_AreRefusedWhileTheAskerEnds(t *testing.T) {
 	}
 }
 
-// After a kill, questions whose asker has ended do not run again.
+// After a kill, questions of tasks that have ended do not run again.
 func TestAsides_EndOrphans(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -180,7 +180,7 @@ func TestAsides_AtTheSameTimeShareAConversation(t *testing.T) {
 	}
 }
 
-// A person who allows many calls gets a long chain: the conversations of the agents add no bound of their own.
+// A person that allows many calls gets a long chain: the conversations of the agents add no bound of their own.
 func TestAsides_HaveTheBoundsOfTheQuestion(t *testing.T) {
 	t.Parallel()
 	w := open(t)

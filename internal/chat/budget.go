@@ -20,7 +20,7 @@ func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, erro
 	if err != nil {
 		return task.Budget{}, err
 	}
-	// Questions of agents and of other portals stand in conversations whose settings no person has chosen. They have the
+	// Questions of agents and of other portals stand in conversations with settings that no person has chosen. They have the
 	// bounds of the question that led to them.
 	if t.Budget.IsSet() && (t.Face == faceAgent || t.CallerKind == string(ident.Portal)) {
 		set.Turns = MaxSettings.Turns

@@ -52,7 +52,7 @@ var statusOf = map[Reason]struct {
 }
 
 // Refusal is the error with which a portal refuses a request of another. It unwraps to a fault.Error
-// whose text gives the other portal's operator the remedy.
+// with a text that gives the other portal's operator the remedy.
 type Refusal struct {
 	Reason Reason
 	fault  *fault.Error

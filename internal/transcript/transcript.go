@@ -20,7 +20,7 @@ const destroyedBytes = 1
 // Salt is the salt of an entry: SaltBytes random bytes, nil for an entry that is older than salts, or Destroyed.
 type Salt []byte
 
-// Destroyed returns the mark of an entry whose content was erased together with its salt.
+// Destroyed returns the mark of an entry without its salt, which was erased with the content.
 func Destroyed() Salt { return Salt{0} }
 
 // NewSalt returns a new random salt.
@@ -52,7 +52,7 @@ type Entry struct {
 	CreatedAt    int64 // milliseconds since 1970
 	Body         []byte
 	Salt         Salt
-	// Commitment is that of an entry whose body was deleted, nil for others. For an entry that is older than salts it is
+	// Commitment is that of an entry with a deleted body, nil for others. For an entry that is older than salts it is
 	// the SHA-256 of the body.
 	Commitment []byte
 }

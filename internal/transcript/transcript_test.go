@@ -62,7 +62,7 @@ func TestChain_CoversEveryField(t *testing.T) {
 	}
 }
 
-// An entry whose salt was destroyed keeps its place in the chain by its commitment, which cannot be made from the
+// An entry without its salt keeps its place in the chain by its commitment, which cannot be made from the
 // content again.
 func TestChain_WithoutTheSalt(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,7 @@ func eraseForms(t engine.Tx, r MessageRow, by chat.Message) (head []byte, err er
 			titles = append(titles, chat.TitleOf(parts))
 		}
 		var salt []byte
-		if e := f.ChainEntry(); e.Salt.Older() {
+		if e := f.Entry(); e.Salt.Older() {
 			older = true
 		} else {
 			salt, f.BodyHash = transcript.Destroyed(), e.Commit()

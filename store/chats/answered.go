@@ -12,6 +12,7 @@ import (
 	"agentsite/store/agents"
 	"agentsite/store/engine"
 	"agentsite/store/tasks"
+	"agentsite/store/transcripts"
 )
 
 // CreateAnswered implements chat.Rooms. It writes the rows of CreateConversation, Append, Claim and
@@ -30,14 +31,14 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 			return nil, fmt.Errorf("encode message: %w", err)
 		}
 		m.ConversationID, m.Seq = c.ID, int64(i+1)
-		row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
+		row := transcripts.Row{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
 			SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
 			TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: clock.Milli(m.CreatedAt),
 			Body: string(body), Salt: transcript.NewSalt()}
 		if i == 0 {
 			asked = int64(len(body))
 		}
-		m.Hash = transcript.Chain(head, row.ChainEntry())
+		m.Hash = transcript.Chain(head, row.Entry())
 		head = m.Hash
 		values = append(values, c.ID, row.Seq, row.ID, row.SenderKind, row.SenderID, row.SenderHandle, row.Kind,
 			row.Body, row.TaskID, row.TaskState, row.Reason, row.CreatedAt, m.Hash, 0,

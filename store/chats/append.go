@@ -14,6 +14,7 @@ import (
 	"agentsite/store/engine"
 	"agentsite/store/quotas"
 	"agentsite/store/tasks"
+	"agentsite/store/transcripts"
 )
 
 func errNoRoom() error {
@@ -245,11 +246,11 @@ func (d *Chats) extendTranscript(t engine.Tx, h head, m chat.Message, charged, b
 	error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)
-	row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
+	row := transcripts.Row{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
 		SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
 		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, Target: m.Target, CreatedAt: at, Body: body,
 		Salt: transcript.NewSalt()}
-	m.Hash = transcript.Chain(h.Hash, row.ChainEntry())
+	m.Hash = transcript.Chain(h.Hash, row.Entry())
 	if err := t.Send(`INSERT INTO messages (`+saidColumns+
 		`, target, charged, salt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID,

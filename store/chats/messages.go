@@ -14,10 +14,10 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
-	"agentsite/internal/transcript"
 	"agentsite/store/engine"
 	"agentsite/store/hooks"
 	"agentsite/store/quotas"
+	"agentsite/store/transcripts"
 )
 
 // Chats stores conversations with their members and messages. It implements chat.Rooms, chat.Links,
@@ -37,29 +37,15 @@ func New(db engine.DB, hooks *hooks.Hooks, words *Words, quotas *quotas.Quotas) 
 		settings: engine.NewCache[settingsRow](0), blockers: engine.NewCache[[]string](0)}
 }
 
+// MessageRow is a message with the columns of its hash, and those of later changes.
 type MessageRow struct {
+	transcripts.Row
 	ConversationID string `db:"conversation_id"`
-	Seq            int64  `db:"seq"`
-	ID             string `db:"id"`
-	SenderKind     string `db:"sender_kind"`
-	SenderID       string `db:"sender_id"`
-	SenderHandle   string `db:"sender_handle"`
-	Kind           string `db:"kind"`
-	Body           string `db:"body"`
-	TaskID         string `db:"task_id"`
-	TaskState      string `db:"task_state"`
-	Reason         string `db:"reason"`
-	Target         int64  `db:"target"`
-	CreatedAt      int64  `db:"created_at"`
 	Hash           []byte `db:"hash"`
 
 	EditSeq  int64 `db:"edit_seq"`
-	GoneSeq  int64 `db:"gone_seq"`
 	NewerSeq int64 `db:"newer_seq"`
 	Reacted  int64 `db:"reacted"`
-	// BodyHash is the commitment of a deleted message; it means nothing for others.
-	BodyHash []byte `db:"body_hash"`
-	Salt     []byte `db:"salt"`
 }
 
 // saidColumns are the columns that the hash chain covers, and the hash itself; target is apart, because
@@ -127,17 +113,6 @@ func partsOf(body string) (parts []task.Part, err error) {
 		err = json.Unmarshal([]byte(body), &parts)
 	}
 	return parts, err
-}
-
-// ChainEntry returns the fields that the chain covers.
-func (r MessageRow) ChainEntry() transcript.Entry {
-	e := transcript.Entry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID,
-		SenderHandle: r.SenderHandle, Kind: r.Kind, TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason,
-		Target: r.Target, CreatedAt: r.CreatedAt, Body: []byte(r.Body), Salt: r.Salt}
-	if r.GoneSeq > 0 {
-		e.Commitment = r.BodyHash
-	}
-	return e
 }
 
 // Size implements engine.Sized.

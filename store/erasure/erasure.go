@@ -18,7 +18,7 @@ const Handle = "deleted account"
 type Person struct{ ID, Name string }
 
 // Rooms returns the ids of all conversations that name the person, also of those that the person left, was only
-// invited to, or whose messages were copied from elsewhere. All messages are read.
+// invited to, or that have copies of messages from elsewhere. All messages are read.
 func Rooms(ctx context.Context, db engine.DB, p Person) (ids []string, err error) {
 	err = db.List(ctx, &ids, `SELECT conversation_id FROM messages WHERE sender_id = ?1
 		OR kind = 'event' AND instr(body, ?2) > 0

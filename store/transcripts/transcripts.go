@@ -33,7 +33,7 @@ type Row struct {
 }
 
 // Entry returns the fields that the chain covers.
-func (r *Row) Entry() transcript.Entry {
+func (r Row) Entry() transcript.Entry {
 	e := transcript.Entry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID,
 		SenderHandle: r.SenderHandle, Kind: r.Kind, TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason,
 		Target: r.Target, CreatedAt: r.CreatedAt, Body: []byte(r.Body), Salt: r.Salt}

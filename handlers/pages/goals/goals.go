@@ -267,13 +267,9 @@ func (d *Pages) sayToTeam(w http.ResponseWriter, r *http.Request, actor ident.Ac
 }
 
 func (d *Pages) approveCall(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
+	in, n, err := readTaskForm(w, r)
 	if err != nil {
 		return err
-	}
-	n, err := strconv.Atoi(in.Get("task"))
-	if err != nil {
-		n = 0
 	}
 	// A button has the answer yes or no; otherwise the answer is the text of the field.
 	text := request.NormalizeLines(cmp.Or(in.Get("choice"), in.Get("answer")))
@@ -282,13 +278,9 @@ func (d *Pages) approveCall(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func (d *Pages) reassignTask(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
+	in, n, err := readTaskForm(w, r)
 	if err != nil {
 		return err
-	}
-	n, err := strconv.Atoi(in.Get("task"))
-	if err != nil {
-		n = 0
 	}
 	_, err = d.teams.Reassign(r.Context(), actor, request.PathParam(r, "id"), n, in.Get("to"))
 	return d.answerAction(w, r, actor, templates.GoalView{}, err)
@@ -318,4 +310,15 @@ func (d *Pages) exportGoal(w http.ResponseWriter, r *http.Request, actor ident.A
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="goal-%s.md"`, v.ID))
 	_, err = w.Write([]byte(formatMarkdown(v)))
 	return err
+}
+
+// readTaskForm returns a form about a task of a goal, and the number of the task; 0, which no task has, if it is no
+// number.
+func readTaskForm(w http.ResponseWriter, r *http.Request) (in url.Values, n int, err error) {
+	in, err = request.Form(w, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	n, _ = strconv.Atoi(in.Get("task"))
+	return in, max(n, 0), nil
 }

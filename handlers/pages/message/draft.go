@@ -1,7 +1,6 @@
 package message
 
 import (
-	"bytes"
 	"sync"
 
 	"agentsite/handlers/markup"
@@ -21,12 +20,8 @@ func (d *Renderer) NewDrafts() *Drafts {
 	return &Drafts{markup: d.markup, byTask: make(map[string]*markup.Blocks)}
 }
 
-const (
-	// maxDrafts bounds the answers whose state is kept. Without its state, an answer is read from its beginning.
-	maxDrafts = 512
-	// comparedTail is the number of bytes by which a kept state is compared with the answer.
-	comparedTail = 64
-)
+// maxDrafts bounds the kept states. An answer without its state is read from its beginning.
+const maxDrafts = 512
 
 // Advance returns the blocks of a task's answer that text finishes. before is the answer in front of text.
 func (d *Drafts) Advance(task string, before []byte, text string) markup.Span {
@@ -34,7 +29,7 @@ func (d *Drafts) Advance(task string, before []byte, text string) markup.Span {
 	b := d.byTask[task]
 	delete(d.byTask, task) // no other goroutine uses it meanwhile
 	d.mu.Unlock()
-	if b == nil || len(before) == 0 || !continues(b, before) {
+	if b == nil || len(before) == 0 || !b.Continues(before) {
 		b = new(markup.Blocks)
 		d.markup.Advance(b, string(before))
 	}
@@ -46,12 +41,6 @@ func (d *Drafts) Advance(task string, before []byte, text string) markup.Span {
 	}
 	d.byTask[task] = b
 	return out
-}
-
-// continues reports whether b is the state behind the text before. Its beginning is not compared.
-func continues(b *markup.Blocks, before []byte) bool {
-	tail := b.Open()
-	return b.Len() == len(before) && bytes.HasSuffix(before, []byte(tail[max(0, len(tail)-comparedTail):]))
 }
 
 // Drop removes the state of a task that ended.

@@ -350,7 +350,7 @@ type State struct {
 	Late       int // results that came after the end
 }
 
-// Cut is an attempt whose durable task must be stopped. Its Ref is zero if the attempt was not known to have begun: it
+// Cut is an attempt that has a durable task to be stopped. Its Ref is zero if the attempt was not known to have begun: it
 // may have been sent all the same.
 type Cut struct {
 	Ref
