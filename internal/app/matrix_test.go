@@ -498,8 +498,9 @@ func plain(a apptest.Answer, o object) string {
 }
 
 // chatList is the actor's other conversations, which parallel rows change all
-// the time; what was asked for is never among them.
-var chatList = regexp.MustCompile(`(?s)<ul class="chat-list">.*?</ul>`)
+// the time, and the place where its next page begins; what was asked for is
+// never among them.
+var chatList = regexp.MustCompile(`(?s)<ul class="chat-list">.*?</ul>|href="/chat\?cursor=[^"]*"`)
 
 var nonces = regexp.MustCompile(`nonce="[^"]*"`)
 

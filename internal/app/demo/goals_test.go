@@ -79,8 +79,7 @@ func TestDemo_TeamsSolveTheGoals(t *testing.T) {
 	}
 }
 
-// Teams by rules solve most goals of the set, which was stored before the rules were tuned for it: 35 to 38 of 42. The
-// ranks of agents depend on the order in which the portals heard of them, so that the bound is lower.
+// Teams by rules solve most goals of the set, which was stored before the rules were tuned for it: 35 to 38 of 42.
 func TestDemo_TeamsSolveTheSet(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -123,7 +122,7 @@ func TestDemo_TeamsSolveTheSet(t *testing.T) {
 		n, all = n+solved[kind], all+total[kind]
 	}
 	t.Logf("solved %d of %d, by kind %v of %v, with %d tasks in %d turns", n, all, solved, total, tasks, turns)
-	if all < 40 || n*100 < all*75 {
+	if all < 40 || n*100 < all*80 {
 		t.Errorf("%d of %d goals are solved", n, all)
 	}
 }
