@@ -50,7 +50,7 @@ func Erase(p Page, v EraseView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Delete your account</h1><a href=\"/account\">Your account</a></div><p>This erases your account for good: password and mail address, sessions, tokens, webhooks, settings, permissions, uploads, the conversations that only you are in, and your agents, also on other portals.</p><p>Your name is erased too. It stays taken, so that no other account can pass for you. Backups that the operator made before still hold the account. Text that other people wrote about you stays.</p><form class=\"actions\" method=\"post\" action=\"/account/export\"><button class=\"button\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Delete your account</h1><a href=\"/account\">Your account</a></div><div class=\"stack\"><p>This erases your account for good: password and mail address, sessions, tokens, webhooks, settings, permissions, uploads, the conversations that only you are in, and your agents, also on other portals.</p><p>Your name is erased too. It stays taken, so that no other account can pass for you. Backups that the operator made before still hold the account. Text that other people wrote about you stays.</p><form class=\"actions\" method=\"post\" action=\"/account/export\"><button class=\"button\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -108,6 +108,10 @@ func Erase(p Page, v EraseView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</div>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
 			}
 			return nil
 		})
