@@ -453,6 +453,7 @@ func (w *cacheWorld) roomSteps() []cacheStep {
 		{"PutFile", func() error {
 			return w.db.PutFile(w.ctx, chat.File{Hash: hash, Size: 6, MediaType: "text/plain", CreatedAt: clock.Now()}, "person", w.ann.ID, 1000)
 		}},
+		{"DropOrphans", func() error { return w.db.DropOrphans(w.ctx, clock.Now().Add(time.Hour)) }},
 		{"DropFiles", func() error { _, err := w.db.DropFiles(w.ctx, clock.Now().Add(time.Hour), 10); return err }},
 		{"SweepBlobs", func() error { _, err := w.db.SweepBlobs(w.ctx, clock.Now().Add(time.Hour)); return err }},
 		{"IndexWords", func() error { _, err := w.db.IndexWords(w.ctx); return err }},

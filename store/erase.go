@@ -63,7 +63,7 @@ func (d *DB) EraseAccount(ctx context.Context, id string, by ident.Actor) error 
 			// A deleted agent keeps its row, but not the text of its last version.
 			`UPDATE agent_versions SET spec = '{}', note = '', title = '', icon = ''
 				WHERE agent_id IN (SELECT id FROM agents WHERE owner_id = ?)`,
-			`UPDATE agents SET spec = '{}', title = '' WHERE owner_id = ?`,
+			`UPDATE agents SET spec = '{}', title = '', status_message = '', live_reason = '', proof_origin = '' WHERE owner_id = ?`,
 		} {
 			if _, err := t.Exec(q, id); err != nil {
 				return err
@@ -85,7 +85,8 @@ func (d *DB) EraseAccount(ctx context.Context, id string, by ident.Actor) error 
 	})
 }
 
-// eraseNames replaces the names of an account and its agents by reserved forms.
+// eraseNames replaces the names of an account and its agents by reserved forms, and deletes notices of others that have
+// them.
 func (d *DB) eraseNames(t engine.Tx, accountID string) error {
 	var named []struct {
 		Table string `db:"of"`
@@ -97,6 +98,9 @@ func (d *DB) eraseNames(t engine.Tx, accountID string) error {
 		return err
 	}
 	for _, n := range named {
+		if err := erasure.DropNotices(t, n.Name); err != nil {
+			return err
+		}
 		reserved, err := d.reserve.Form(n.Name)
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package app_test
 import (
 	"archive/zip"
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,13 +14,19 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
+// markerPrefix begins every marker, and stands nowhere else.
+const markerPrefix = "zqmark"
+
+// newMarker returns a word that is also a valid name, and that no other call returns.
+func newMarker() string { return markerPrefix + strings.ToLower(ident.NewID()) }
+
 // fillAccount has a person write a marker into every field that they can fill in, and returns the markers. talk is a
 // conversation with others, in which the person says some of them.
 func fillAccount(t *testing.T, ada *apptest.Client, talk string, far *agenttest.OpenAIServer) []string {
 	t.Helper()
 	var markers []string
 	m := func() string {
-		markers = append(markers, fmt.Sprintf("zq%dmark%s", len(markers), strings.ToLower(ident.NewID()[20:])))
+		markers = append(markers, newMarker())
 		return markers[len(markers)-1]
 	}
 	api := func(method, path string, body any, status int) {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"agentsite/internal/account"
+	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/internal/personal"
 	"agentsite/internal/task"
@@ -53,6 +54,7 @@ func (c *localControl) RemoveUser(ctx context.Context, name string, messages per
 // thousands of conversations. The account is disabled first and its rows are erased last, so that a removal
 // that was interrupted can be repeated. messages is the fate of the messages in conversations with others.
 func (c Remover) Remove(ctx context.Context, name string, messages personal.Messages) (Removal, error) {
+	begin := clock.Now()
 	a, err := c.Accounts.BeginRemoval(ctx, system, name)
 	if err != nil {
 		return Removal{}, err
@@ -94,6 +96,9 @@ func (c Remover) Remove(ctx context.Context, name string, messages personal.Mess
 		return out, err
 	}
 	if err := c.DB.EraseAccount(ctx, a.ID, system); err != nil {
+		return out, err
+	}
+	if err := c.DB.Chat.DropOrphans(ctx, begin); err != nil {
 		return out, err
 	}
 	if out.Copies, err = c.DB.OlderCopies(); err != nil {

@@ -177,13 +177,38 @@ func dropFileUses(t engine.Tx, conversationID string, seq, at int64) error {
 const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)
 	ORDER BY loose_at LIMIT ?`
 
+// orphanQuery finds files that no message holds and no member has sent.
+const orphanQuery = `SELECT hash FROM files WHERE loose_at > 0
+	AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)
+	AND NOT EXISTS (SELECT 1 FROM uploads o WHERE o.hash = files.hash) ORDER BY hash LIMIT ?`
+
+// DropOrphans deletes the files that belong to no member any more, as after the erasure of an account. Their blobs are
+// deleted if they were last touched before a time, so that an upload of the same content keeps its blob. While a
+// backup is made they stay until SweepBlobs deletes them.
+func (d *Files) DropOrphans(ctx context.Context, before time.Time) error {
+	for {
+		n, err := d.dropFiles(ctx, before, orphanQuery, orphanPage)
+		if err != nil || n < orphanPage {
+			return err
+		}
+	}
+}
+
+// orphanPage is the number of files that DropOrphans deletes in one transaction.
+const orphanPage = 100
+
 // DropFiles implements chat.Files. It also deletes their blobs, unless a backup is being made; then
 // SweepBlobs deletes them later.
 func (d *Files) DropFiles(ctx context.Context, before time.Time, limit int) (int, error) {
+	return d.dropFiles(ctx, before, looseQuery, clock.Milli(before), limit)
+}
+
+// dropFiles deletes the files that a query finds, and their blobs if they were last touched before a time.
+func (d *Files) dropFiles(ctx context.Context, before time.Time, query string, args ...any) (int, error) {
 	var hashes []string
 	err := d.db.Write(ctx, func(t engine.Tx) error {
 		hashes = nil
-		if err := t.List(&hashes, looseQuery, clock.Milli(before), limit); err != nil {
+		if err := t.List(&hashes, query, args...); err != nil {
 			return err
 		}
 		for _, hash := range hashes {

@@ -92,6 +92,28 @@ func AnonymizeRoom(t engine.Tx, conversationID string, p Person, by ident.Actor)
 	return nil
 }
 
+// DropNotices deletes the notices of others that name an erased account or agent.
+func DropNotices(t engine.Tx, name string) error {
+	var notices []struct {
+		ID   string `db:"id"`
+		Text string `db:"words"`
+	}
+	if err := t.List(&notices, `SELECT id, subject || ' ' || text || ' ' || href AS words FROM notices
+		WHERE instr(subject || ' ' || text || ' ' || href, ?) > 0`, name); err != nil {
+		return err
+	}
+	word := regexp.MustCompile(`(^|[^\w.-])` + regexp.QuoteMeta(name) + `($|[^\w-])`)
+	for _, n := range notices {
+		if !word.MatchString(n.Text) {
+			continue
+		}
+		if _, err := t.Exec(`DELETE FROM notices WHERE id = ?`, n.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ReserveName gives the row of an erased account or agent the reserved form of its name, that no other can have or
 // take, and removes the name.
 func ReserveName(t engine.Tx, table, id, name, reserved string) error {

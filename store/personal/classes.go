@@ -27,8 +27,8 @@ var columns = map[string]string{
 	"agent_owners":      "link: agent_id account_id",
 	"agent_traces":      "link: agent_id task_id; personal: head body",
 	"agent_versions":    "link: agent_id author_id; personal: title spec note icon; portal: visibility kind status",
-	"agents": "link: id owner_id; personal: name title spec status_message proof_origin; secret: secret; " +
-		"portal: kind visibility status live_state live_reason proof_method",
+	"agents": "link: id owner_id; personal: name title spec status_message live_reason proof_origin; " +
+		"secret: secret; portal: kind visibility status live_state proof_method",
 	"audit":            "link: actor_id; portal: actor_kind act subject why hash",
 	"blocks":           "link: person_id blocked_id; personal: handle",
 	"ceilings":         "link: owner_id agent_id",
