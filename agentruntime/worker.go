@@ -447,7 +447,7 @@ func callerOwns(a hub.Agent, t task.Task) bool {
 }
 
 // checkResult makes any result of a driver valid for storage: an unknown state and an answer over the
-// size limits become state failed, the latter with the parts that fit.
+// size limits become state failed, the latter with the parts that fit. What is said as data and as text stays once.
 func checkResult(r task.Result) task.Result {
 	switch r.State {
 	case task.Completed, task.Failed, task.Rejected, task.InputRequired, task.AuthRequired, task.Canceled:
@@ -463,6 +463,7 @@ func checkResult(r task.Result) task.Result {
 			break
 		}
 	}
+	r.Parts = task.DropRepeats(slices.Clone(r.Parts))
 	return r
 }
 

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"mime"
 	"net/url"
@@ -80,10 +79,10 @@ func (a *answer) addText(s string, room int) int {
 	return room - len(s)
 }
 
-// addData adds the structured content. A text that only repeats it as JSON, which servers send for
-// older clients, is left out.
+// addData adds the structured content, unless the texts say the same. A text that only repeats it as JSON, which
+// servers send for older clients, is left out.
 func (a *answer) addData(v any, room int) {
-	if v == nil {
+	if v == nil || a.saysResult(v) {
 		return
 	}
 	b, err := json.Marshal(v)
@@ -91,7 +90,7 @@ func (a *answer) addData(v any, room int) {
 		return
 	}
 	for i, p := range a.parts {
-		if p.Text != "" && sameJSON([]byte(p.Text), v) {
+		if p.Text != "" && task.SameJSON([]byte(p.Text), b) {
 			a.parts = append(a.parts[:i:i], a.parts[i+1:]...)
 			room += len(p.Text)
 			break
@@ -104,19 +103,34 @@ func (a *answer) addData(v any, room int) {
 	a.parts = append(a.parts, task.Part{Data: b, MediaType: "application/json"})
 }
 
-func sameJSON(text []byte, v any) bool {
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 || !json.Valid(text) {
+// saysResult reports whether v is {"result": X}, in which the Python SDK wraps what is no object, and the texts of the
+// answer say X: as a text, as JSON, or as one text for each item of a list.
+func (a *answer) saysResult(v any) bool {
+	wrapped, _ := v.(map[string]any)
+	x, ok := wrapped["result"]
+	if !ok || len(wrapped) != 1 || len(a.parts) == 0 {
 		return false
 	}
-	var other any
-	if json.Unmarshal(text, &other) != nil {
+	items, isList := x.([]any)
+	if len(a.parts) == 1 && saysValue(a.parts[0], x) {
+		return true
+	}
+	if !isList || len(items) != len(a.parts) {
 		return false
 	}
-	// Both are encoded in the same way: keys in order, numbers as float64.
-	x, err1 := json.Marshal(other)
-	y, err2 := json.Marshal(v)
-	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+	for i, item := range items {
+		if !saysValue(a.parts[i], item) {
+			return false
+		}
+	}
+	return true
+}
+
+// saysValue reports whether a part is a text that says a value as it is or as JSON.
+func saysValue(p task.Part, v any) bool {
+	s, isText := v.(string)
+	b, err := json.Marshal(v)
+	return p.Text != "" && (isText && p.Text == s || err == nil && task.SameJSON([]byte(p.Text), b))
 }
 
 func (a *answer) addFile(b []byte, media, name string) {

@@ -152,10 +152,10 @@ func (a *answer) addMessage(parts []task.Part) error {
 }
 
 // setFinal takes the message of the last status as the end of the answer. A message that only repeats
-// the answer is dropped.
+// the answer is dropped, also one that has the same data with other spaces.
 func (a *answer) setFinal(parts []task.Part) error {
 	have := strings.TrimSpace(task.PlainText(a.collectParts()))
-	if said := strings.TrimSpace(task.PlainText(parts)); said == have {
+	if said := strings.TrimSpace(task.PlainText(parts)); said == have || task.SameJSON([]byte(said), []byte(have)) {
 		return nil
 	}
 	a.tail = parts
