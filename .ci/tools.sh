@@ -20,6 +20,9 @@ install_programs() {
     chromium-headless-shell) missing+=("$program" fonts-dejavu-core) ;;
     fusermount3) missing+=(fuse3) ;;
     gcc) missing+=(gcc libc6-dev) ;;
+    python3-venv) # A module without a program.
+      python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+      ;;
     *) missing+=("$program") ;;
     esac
   done
@@ -33,7 +36,7 @@ install_programs() {
     apt-get install -y -qq --no-install-recommends "${missing[@]/#chromium-headless-shell/chromium}" >/dev/null
 }
 
-packages() { install_programs chromium-headless-shell python3 curl jq openssl npm gcc postgres; }
+packages() { install_programs chromium-headless-shell python3 python3-venv curl jq openssl npm gcc postgres; }
 
 # npm_pack NAME VERSION SHA512 FOLDER puts a package into a folder of $tools if
 # it has that hash. Nothing of it is run.
@@ -48,7 +51,8 @@ npm_pack() {
   )
 }
 
-# clients installs the public clients of A2A, MCP and the OpenAI API, the Node
+# clients installs the public clients of A2A, MCP and the OpenAI API in JavaScript
+# and Python, the Node
 # that they need (linked agents need its WebSocket), and the checker of
 # accessibility.
 clients() {

@@ -1,0 +1,146 @@
+"""Asks a portal by the public packages of Python, and lets it ask agents made with them.
+
+Usage: interop.py PORTAL-URL AGENTS, with a token in AGENTSITE_TOKEN that may chat and register agents. AGENTS are the
+addresses that agents.py printed.
+"""
+import asyncio
+import json
+import os
+import sys
+import time
+
+import httpx
+import httpx2
+import openai
+from a2a.client import ClientConfig, create_client
+from a2a.helpers import get_artifact_text, get_stream_response_text, new_text_message
+from a2a.types import CancelTaskRequest, GetTaskRequest, Role, SendMessageRequest, TaskState
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+portal, agents = sys.argv[1], json.loads(sys.argv[2])
+token = os.environ["AGENTSITE_TOKEN"]
+key = {"Authorization": f"Bearer {token}"}
+api = httpx.Client(base_url=portal + "/api/v1", headers=key, timeout=30)
+v1 = openai.OpenAI(base_url=portal + "/v1", api_key=token)
+
+
+def says(words: str) -> SendMessageRequest:
+    return SendMessageRequest(message=new_text_message(words, role=Role.ROLE_USER))
+
+
+def ask(agent: str, words: str) -> str:
+    answer = v1.chat.completions.create(model=agent, messages=[{"role": "user", "content": words}])
+    return answer.choices[0].message.content
+
+
+def register(**agent) -> None:
+    answer = api.post("/agents", json=agent)
+    assert answer.status_code == 201, answer.text
+
+
+def completes_and_streams() -> None:
+    assert ask("calc", "2+2").startswith("**4**")
+    grown = "".join(c.choices[0].delta.content or "" for c in v1.chat.completions.create(
+        model="calc", stream=True, messages=[{"role": "user", "content": "6*7"}]) if c.choices)
+    assert grown.startswith("**42**"), grown
+    assert "calc" in [m.id for m in v1.models.list()]
+
+
+def refuses_a_wrong_key() -> None:
+    try:
+        openai.OpenAI(base_url=portal + "/v1", api_key="ags_wrong").models.list()
+    except openai.AuthenticationError:
+        return
+    raise AssertionError("a wrong key was accepted")
+
+
+async def asks_by_a2a(binding: str) -> None:
+    async with httpx.AsyncClient(headers=key, timeout=30) as http:
+        for streaming in (True, False):
+            config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding],
+                                  use_client_preference=True)
+            client = await create_client(f"{portal}/agents/calc", config)
+            task, grown = None, ""
+            async for event in client.send_message(says("6*7")):
+                kind = event.WhichOneof("payload")
+                if kind == "task":
+                    task = event.task
+                    grown = "".join(get_artifact_text(a) for a in task.artifacts)
+                elif kind == "artifact_update":
+                    grown += get_stream_response_text(event)
+            assert grown.startswith("**42**"), grown
+            kept = await client.get_task(GetTaskRequest(id=task.id))
+            assert kept.status.state == TaskState.TASK_STATE_COMPLETED, kept
+            assert "".join(get_artifact_text(a) for a in kept.artifacts) == grown
+            try:
+                await client.cancel_task(CancelTaskRequest(id=task.id))
+            except Exception as refused:
+                assert "cancel" in str(refused), refused
+            else:
+                raise AssertionError("a task that has ended was canceled")
+
+
+async def asks_by_mcp() -> None:
+    async with httpx2.AsyncClient(headers=key) as http:
+        async with Client(streamable_http_client(portal + "/mcp", http_client=http)) as client:
+            names = [t.name for t in (await client.list_tools()).tools]
+            assert "ask_agent" in names and "search_agents" in names, names
+            found = await client.call_tool("search_agents", {"query": "calculate"})
+            assert "calc" in found.content[0].text, found
+            answer = await client.call_tool("ask_agent", {"agent": "calc", "text": "6*7"})
+            assert "**42**" in answer.content[0].text and not answer.is_error, answer
+
+
+def talks_to_an_agent_of_a2a_sdk() -> None:
+    register(name="py-words", kind="a2a", endpoint=agents["a2a"])
+    found = api.get("/search", params={"q": "repeats words"}).json()
+    assert "py-words" in json.dumps(found), found
+    assert ask("py-words", "one two three").strip() == "one two three"
+    chunks = [c.choices[0].delta.content for c in v1.chat.completions.create(
+        model="py-words", stream=True, messages=[{"role": "user", "content": "one two three"}]) if c.choices]
+    assert "".join(c or "" for c in chunks).strip() == "one two three", chunks
+    assert "colour" in ask("py-words", "ask")
+    try:
+        ask("py-words", "fail")
+    except openai.APIStatusError as failed:
+        assert "it fails as asked" in str(failed), failed
+    else:
+        raise AssertionError("a failure was an answer")
+    cancels("py-words")
+
+
+def cancels(agent: str) -> None:
+    """Stops a question that never ends."""
+    room = api.post("/conversations", json={"members": [agent]}).json()["id"]
+    said = api.post(f"/conversations/{room}/messages", json={"text": "wait", "client_id": "wait-" + agent}).json()
+    task = said["tasks"][0]["id"]
+    while api.get(f"/tasks/{task}").json()["state"] == "submitted":
+        time.sleep(0.05)
+    answer = api.post(f"/tasks/{task}/cancel")
+    assert answer.status_code < 300, answer.text
+    while (state := api.get(f"/tasks/{task}").json()["state"]) in ("submitted", "working"):
+        time.sleep(0.05)
+    assert state == "canceled", state
+
+
+def uses_a_server_of_mcp(name: str, path: str) -> None:
+    register(name="py-" + name, kind="mcp", endpoint=agents[name] + path)
+    assert ask("py-" + name, "add a=2 b=3") == "5"
+    assert "whole numbers" in json.dumps(api.get("/agents/py-" + name).json())
+    cancels("py-" + name)
+
+
+cases = {
+    "openai: complete, stream, list": completes_and_streams,
+    "openai: a wrong key": refuses_a_wrong_key,
+    "a2a-sdk as client, JSON-RPC": lambda: asyncio.run(asks_by_a2a("JSONRPC")),
+    "a2a-sdk as client, HTTP+JSON": lambda: asyncio.run(asks_by_a2a("HTTP+JSON")),
+    "mcp as client": lambda: asyncio.run(asks_by_mcp()),
+    "a2a-sdk as agent: found, asked, streamed, asks back, fails, canceled": talks_to_an_agent_of_a2a_sdk,
+    "mcp as server, streamable HTTP: called, canceled": lambda: uses_a_server_of_mcp("mcp", "/mcp"),
+    "mcp as server, HTTP+SSE: called, canceled": lambda: uses_a_server_of_mcp("sse", "/sse"),
+}
+for name, case in cases.items():
+    case()
+    print("ok", name)
