@@ -1,10 +1,10 @@
 // Runs what docs/connect.md says to programs, as it stands there, and looks at
 // what comes out. Usage: node snippets.mjs PORTAL-URL DOCS-FOLDER, in a folder
-// with the packages, with a token in AGENTSITE_TOKEN and an operator's in
-// OPERATOR_TOKEN. It needs bash, curl, jq, node, npx, go, python3, openssl, and the
-// commands a2a and mcp-publisher.
+// with the packages, with a token in AGENTSITE_TOKEN, an operator's in
+// OPERATOR_TOKEN, and the Python of the packages in PYTHON. It needs bash, curl, jq,
+// node, npx, go, python3, openssl, and the commands a2a and mcp-publisher.
 //
-// Fences marked sh, js and go are run, in the order of the page, sh in one
+// Fences marked sh, js, python and go are run, in the order of the page, sh in one
 // shell; those marked json are examples and must be JSON. Each fence that is
 // run has its line in want, by its heading and place there.
 import { execFile, execFileSync } from "node:child_process";
@@ -20,10 +20,10 @@ const fortyTwo = /\*\*42\*\*/;
 
 // want is what the output of each snippet must hold.
 const want = {
-  "Protocol: OpenAI": [/\*\*4\*\*/, /calc/i],
+  "Protocol: OpenAI": [/\*\*4\*\*/, /calc/i, fortyTwo],
   "Protocol: OpenAI, how a conversation goes on": [/\*\*12\*\*/],
-  "Protocol: A2A": [fortyTwo, fortyTwo, fortyTwo, fortyTwo, fortyTwo, numberedFortyTwo, /"TASK_STATE_(SUBMITTED|WORKING|COMPLETED)"/],
-  "Protocol: MCP": [/"name": "arithmetic"/, fortyTwo, fortyTwo],
+  "Protocol: A2A": [fortyTwo, fortyTwo, fortyTwo, fortyTwo, fortyTwo, fortyTwo, numberedFortyTwo, /"TASK_STATE_(SUBMITTED|WORKING|COMPLETED)"/],
+  "Protocol: MCP": [/"name": "arithmetic"/, fortyTwo, fortyTwo, fortyTwo],
   "Protocol: ARD, search": [/urn:air:127\.0\.0\.1:agents:calc/],
   "Protocol: ARD, counting, listing and looking up": [/"facets".*"items".*urn:air:127\.0\.0\.1:agents:calc/s],
   "Protocol: MCP registry": [/"servers":\[/],
@@ -101,6 +101,10 @@ all.forEach((f, i) => {
       writeFileSync(`snippet${i}.mjs`, real(f.text));
       script.push(`node snippet${i}.mjs`);
       break;
+    case "python":
+      writeFileSync(`snippet${i}.py`, real(f.text));
+      script.push(`"$PYTHON" snippet${i}.py`);
+      break;
     case "go": {
       const [imports, after] = around[f.heading] ?? [];
       if (!imports) { problems.push(`line ${f.line}: nothing says what is around this Go`); break; }
@@ -111,7 +115,7 @@ all.forEach((f, i) => {
       break;
     }
     default:
-      problems.push(`line ${f.line}: a fence is sh, js, go, json or text, not ${JSON.stringify(f.language)}`);
+      problems.push(`line ${f.line}: a fence is sh, js, python, go, json or text, not ${JSON.stringify(f.language)}`);
   }
 });
 
