@@ -36,13 +36,13 @@ var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault
 var may = map[string][]string{
 	"internal/fault": {},
 	"internal/clock": {},
-	"internal/ident": {},
+	"internal/ident": {"internal/weborigin"},
 	// Drivers and peers both sign requests, so the package must not depend on ids or actors.
 	"internal/ident/httpsig": {},
 	"internal/limit":         {},
 	// Every package may count events for metrics.
 	"internal/meter":     {},
-	"internal/egress":    {"internal/fault"},
+	"internal/egress":    {"internal/fault", "internal/weborigin"},
 	"internal/picture":   {},
 	"internal/plaintext": {},
 	// Searches of agents and of messages divide words alike, on both engines.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/weborigin"
 )
 
 // mentionedMembers returns the members that a text mentions as @name or @name@portal, in the order of the text. A
@@ -61,6 +62,7 @@ func findMentions(text, portal string) []string {
 		for end < len(text) && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-@.:", text[end]) >= 0 {
 			end++
 		}
+		end = hostEnd(text, i+1, end)
 		word := strings.TrimRight(text[i+1:end], ".:-@")
 		if h, ok := ident.ParseHandle(word, portal); ok && !slices.Contains(out, h.String()) {
 			if out = append(out, h.String()); len(out) >= MaxMembers {
@@ -70,6 +72,28 @@ func findMentions(text, portal string) []string {
 		i = end - 1
 	}
 	return out
+}
+
+// hostEnd returns the end of a mention that begins at begin and whose ASCII characters end at end. A host in another
+// script goes on behind them; but where a whole host stands before end, what follows is text without a space.
+func hostEnd(text string, begin, end int) int {
+	name, host, found := strings.Cut(text[begin:end], "@")
+	if !found || name == "" || strings.Contains(strings.TrimRight(host, "."), ".") {
+		return end
+	}
+	far := end
+	for far < len(text) {
+		r, n := utf8.DecodeRuneInString(text[far:])
+		ascii := r < utf8.RuneSelf && (r == '-' || r == '.' || r == ':')
+		if !ascii && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) {
+			break
+		}
+		far += n
+	}
+	if whole := strings.TrimRight(text[begin+len(name)+1:far], ".:-"); weborigin.ASCIIHost(whole) == whole {
+		return end // no name of DNS
+	}
+	return far
 }
 
 // proseOf returns a Markdown text without block quotes and code, so that names in these do not count as

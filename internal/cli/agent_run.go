@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 // agentRun holds the values of the flags that only `agent run` has.
@@ -48,7 +49,7 @@ func agentRunFlags(fs *flags) {
 // runAgentRun connects to a portal as an agent that runs a command for each task. It reconnects after a
 // broken connection, until a signal stops it or the portal refuses it.
 func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
-	u, err := url.Parse(strings.TrimRight(fs.portal, "/"))
+	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(fs.portal, "/")))
 	switch {
 	case len(args) == 0:
 		return usagef("name the command to run, after --; for example: agentsite agent run --name shout -- tr a-z A-Z")

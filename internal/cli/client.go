@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"agentsite/internal/weborigin"
 )
 
 // client calls the API of one portal. Without a token it acts as a guest, whose session is in the
@@ -24,7 +26,7 @@ type client struct {
 }
 
 func newClient(fs *flags) (*client, error) {
-	u, err := url.Parse(strings.TrimRight(fs.portal, "/"))
+	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(fs.portal, "/")))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, usagef("--portal %q: write the portal's address, for example http://127.0.0.1:8080", fs.portal)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/internal/control"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 // peer is a portal in the API's format, with the fields that are printed.
@@ -73,6 +74,7 @@ func peerPath(name string) string { return "/api/v1/peers/" + url.PathEscape(hos
 // hostOf returns the host of an address, or name if it is no address. People may name a portal in either
 // way.
 func hostOf(name string) string {
+	name = weborigin.ASCIIHost(weborigin.ASCIIAddress(name))
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		return u.Host
 	}

@@ -7,14 +7,16 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"agentsite/internal/weborigin"
 )
 
 // maxURL is the maximum length of a URL in bytes.
 const maxURL = 2048
 
 // CheckURL parses and checks the form of a URL without looking its host up, so that a form can show
-// problems at once. It returns the URL with lower-case scheme and host, without fragment and default
-// port. Client.CheckURL also checks the configuration of a client.
+// problems at once. It returns the URL with lower-case scheme and host, the latter in the form of DNS, without
+// fragment and default port. Client.CheckURL also checks the configuration of a client.
 func CheckURL(s string) (*url.URL, error) {
 	if len(s) > maxURL {
 		return nil, newError(BadURL, "", nil, "the address is longer than %d characters", maxURL)
@@ -30,7 +32,7 @@ func CheckURL(s string) (*url.URL, error) {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	u.Scheme = strings.ToLower(u.Scheme)
-	u.Host = strings.ToLower(u.Host)
+	u.Host = strings.ToLower(weborigin.ASCIIHost(u.Host))
 	if _, _, err := checkForm(u); err != nil {
 		return nil, err
 	}
@@ -155,8 +157,8 @@ func parseHost(h string) (addr netip.Addr, literal bool, err error) {
 		for i := range len(l) {
 			if ch := l[i]; !(ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' || ch == '-' ||
 				ch == '_') {
-				return bad("has characters other than a–z, 0–9, - and dots; write international names in their " +
-					"xn-- form")
+				return bad("has characters other than a–z, 0–9, - and dots; this is no name of " +
+					"DNS in another script either")
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestCheckURL_Normalises(t *testing.T) {
 	}
 	for _, in := range []string{
 		"", "example.com", "//example.com", "javascript:alert(1)", "file:///etc/passwd", "http:example.com", "http://",
-		"http://?x", "http://bücher.example/", "http://example.com:0/", "http://example.com:99999/", "http://example.com:25/",
+		"http://?x", "http://-bücher.example/", "http://example.com:0/", "http://example.com:99999/", "http://example.com:25/",
 		"http://exa mple.com", "http://example.com/\r\nX: y", "http://" + strings.Repeat("a.", 200) + "com", "http://" + strings.Repeat("a", 3000),
 		"http://u@example.com", "http://u:p@example.com", "gopher://example.com", "http://example..com", "http://.example.com",
 	} {

@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 // Decided is a decision of an operator in the form that is stored.
@@ -81,9 +82,8 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 	if origin != "" && !strings.Contains(origin, "://") {
 		origin = "https://" + origin
 	}
-	if !record.ValidOrigin(origin) {
-		return Peer{}, "", fault.Field("url",
-			"write the portal's address like https://portal.example, nothing behind it")
+	if origin = weborigin.ASCIIAddress(origin); !record.ValidOrigin(origin) {
+		return Peer{}, "", fault.Field("url", "write the portal's address like https://portal.example, nothing behind it")
 	}
 	if p.cfg.Signer != nil && origin == p.cfg.Signer.Origin() {
 		return Peer{}, "", fault.Field("url", "that is this portal's own address")

@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/plaintext"
 	"agentsite/internal/strictjson"
+	"agentsite/internal/weborigin"
 )
 
 // Limits on the content of a registration.
@@ -97,12 +98,9 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	}
 	set(&a.Description, d.Description)
 	set(&a.Endpoint, d.Endpoint)
-	if d.Kind != nil {
-		a.Kind = *d.Kind
-	}
-	if d.Visibility != nil {
-		a.Visibility = *d.Visibility
-	}
+	a.Endpoint = weborigin.ASCIIAddress(a.Endpoint)
+	assign(&a.Kind, d.Kind)
+	assign(&a.Visibility, d.Visibility)
 	if d.Skills != nil {
 		a.Skills = cleanSkills(*d.Skills)
 	}
@@ -118,15 +116,11 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	if d.Languages != nil {
 		a.Languages = plaintext.CleanList(*d.Languages, true)
 	}
-	if d.Icon != nil {
-		a.Icon = *d.Icon
-	}
+	assign(&a.Icon, d.Icon)
 	if d.Publisher != nil {
-		a.Publisher = strings.ToLower(plaintext.OneLine(*d.Publisher))
+		a.Publisher = strings.ToLower(weborigin.ASCIIHost(plaintext.OneLine(*d.Publisher)))
 	}
-	if d.Limits != nil {
-		a.Limits = *d.Limits
-	}
+	assign(&a.Limits, d.Limits)
 	if d.EmbedOrigins != nil {
 		a.EmbedOrigins = cleanOrigins(*d.EmbedOrigins)
 	}
@@ -295,6 +289,13 @@ func (a *Agent) setConfig(c *fault.Check, conf any) {
 	var err error
 	if a.Config, err = json.Marshal(conf); err != nil {
 		c.Field(false, "config", "%s", err)
+	}
+}
+
+// assign copies a value that a draft has.
+func assign[T any](to, from *T) {
+	if from != nil {
+		*to = *from
 	}
 }
 

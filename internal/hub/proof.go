@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
 	"agentsite/internal/plaintext"
+	"agentsite/internal/weborigin"
 )
 
 // The values of Proof.Method for agents of this portal.
@@ -216,7 +217,7 @@ func (s *OwnerProofs) parseDomain(typed string) (domain, at string, err error) {
 		}
 		typed = scheme + "://" + typed
 	}
-	u, perr := url.Parse(strings.TrimRight(typed, "/"))
+	u, perr := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(typed, "/")))
 	switch {
 	case perr != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil || len(u.Host) > 255:
 		return bad("write it like example.org")

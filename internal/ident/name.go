@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"agentsite/internal/weborigin"
 )
 
 // Minimum and maximum length of a name in characters.
@@ -76,12 +78,14 @@ type Handle struct {
 	Portal string // host, with the port if it is not the default; "" is this portal
 }
 
-// ParseHandle parses "name", "@name", "name@host" or "@name@host" and lower-cases both parts. Portal
+// ParseHandle parses "name", "@name", "name@host" or "@name@host", lower-cases both parts, and writes a host in another
+// script in the form of DNS. Portal
 // becomes "" if it is own. ok is false for an empty or too long handle; the name is not checked
 // otherwise.
 func ParseHandle(s, own string) (Handle, bool) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "@")
 	name, portal, _ := strings.Cut(s, "@")
+	portal = weborigin.ASCIIHost(portal)
 	if strings.EqualFold(portal, own) {
 		portal = ""
 	}

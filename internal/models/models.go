@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/plaintext"
 	"agentsite/internal/usage"
+	"agentsite/internal/weborigin"
 )
 
 // Provider is the protocol of a model's server.
@@ -93,7 +94,7 @@ func (d Draft) apply(m *Model, addresses AddressPolicy) error {
 	set(&m.URL, d.URL)
 	set(&m.Model, d.Model)
 	set(&m.Fallback, d.Fallback)
-	m.URL = strings.TrimRight(m.URL, "/")
+	m.URL = weborigin.ASCIIAddress(strings.TrimRight(m.URL, "/"))
 	if d.Provider != nil {
 		m.Provider = *d.Provider
 	}

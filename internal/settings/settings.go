@@ -221,7 +221,7 @@ func (c Config) Parse() (Settings, error) {
 }
 
 func ParseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimRight(s, "/"))
+	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(s, "/")))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("is not an address")

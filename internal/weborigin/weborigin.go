@@ -30,7 +30,7 @@ func Parse(s string) (string, bool) {
 		u.ForceQuery || u.Fragment != "" || strings.HasSuffix(s, "#") {
 		return "", false
 	}
-	host := strings.ToLower(u.Hostname())
+	host := strings.ToLower(ASCIIHost(u.Hostname()))
 	if !hostName.MatchString(host) {
 		return "", false
 	}
