@@ -30,8 +30,8 @@ const (
 )
 
 // countedKey returns the cache key of a query's facets, without the state of the index; it is empty
-// when the key would be too long.
-func countedKey(q *hub.Query, plan []byte) string {
+// when the key would be too long. model is the Model.ID of the vectors that are compared.
+func countedKey(q *hub.Query, plan []byte, model uint32) string {
 	asked := filtersOf(q)
 	size := len(q.Text) + len(modeKey(q)) + len(plan)
 	for _, values := range asked {
@@ -44,6 +44,7 @@ func countedKey(q *hub.Query, plan []byte) string {
 	}
 	key := make([]byte, 0, size+96)
 	add := func(s string) { key = append(binary.AppendUvarint(key, uint64(len(s))), s...) }
+	key = binary.BigEndian.AppendUint32(key, model)
 	add(q.Text)
 	add(modeKey(q))
 	add(string(plan))

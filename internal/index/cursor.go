@@ -21,16 +21,20 @@ const maxCursorBytes = 16 << 10
 const cursorHead = 1 + 8 + 8 + 2
 
 // Versions of the cursor format. behindVersion additionally lists, after the key, the portals that were
-// held back. blendVersion has the number of these portals in any case, and before it the blend. Version 4 was a
-// shorter blend.
+// held back. blendVersion has the number of these portals in any case, and before it the blend. modelVersion has the
+// blend's model after its other fields. Version 4 was a shorter blend.
 const (
 	cursorVersion = 2
 	behindVersion = 3
 	blendVersion  = 5
+	modelVersion  = 6
 )
 
-// blendBytes is the size of a blend in a cursor.
-const blendBytes = 14
+// blendBytes is the size of a blend in a cursor, modelBytes that of its model.
+const (
+	blendBytes = 14
+	modelBytes = 4
+)
 
 // place is the position where a page goes on: after the agent of that rank and key. The rank is the
 // score as bits, the time of the order, or whether the agent is up. The plan keeps the weights of the
@@ -61,6 +65,8 @@ func encodeCursor(q hub.Query, at place) string {
 	b := make([]byte, 0, cursorHead+len(at.key)+len(at.plan))
 	blended := at.blend != blend{}
 	switch {
+	case at.blend.model != 0:
+		b = append(b, modelVersion)
 	case blended:
 		b = append(b, blendVersion)
 	case len(at.behind) > 0:
@@ -77,6 +83,9 @@ func encodeCursor(q hub.Query, at place) string {
 		b = binary.BigEndian.AppendUint16(b, uint16(at.blend.reach.Distance))
 		b = binary.BigEndian.AppendUint32(b, math.Float32bits(at.blend.reach.Cosine))
 		b = binary.BigEndian.AppendUint32(b, at.blend.turn)
+	}
+	if at.blend.model != 0 {
+		b = binary.BigEndian.AppendUint32(b, at.blend.model)
 	}
 	if blended || len(at.behind) > 0 {
 		b = append(b, byte(len(at.behind)))
@@ -99,7 +108,7 @@ func decodeCursor(q hub.Query) (*place, error) {
 	}
 	unknown := badField("cursor", "is not one that a search returned")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
-	if err != nil || len(b) < cursorHead || b[0] < cursorVersion || b[0] > blendVersion || b[0] == 4 {
+	if err != nil || len(b) < cursorHead || b[0] < cursorVersion || b[0] > modelVersion || b[0] == 4 {
 		return nil, unknown
 	}
 	if binary.BigEndian.Uint64(b[1:]) != queryHash(q) {
@@ -113,21 +122,28 @@ func decodeCursor(q hub.Query) (*place, error) {
 		return nil, unknown
 	}
 	at.key, at.plan = string(b[:n]), b[n:]
-	if version == blendVersion {
-		if len(at.plan) < blendBytes {
+	if version >= blendVersion {
+		size := blendBytes
+		if version == modelVersion {
+			size += modelBytes
+		}
+		if len(at.plan) < size {
 			return nil, unknown
 		}
 		at.blend.unit = math.Float32frombits(binary.BigEndian.Uint32(at.plan))
 		at.blend.reach.Distance = int(binary.BigEndian.Uint16(at.plan[4:]))
 		at.blend.reach.Cosine = math.Float32frombits(binary.BigEndian.Uint32(at.plan[6:]))
 		at.blend.turn = binary.BigEndian.Uint32(at.plan[10:])
-		if at.plan = at.plan[blendBytes:]; !at.blend.isValid() {
+		if version == modelVersion {
+			at.blend.model = binary.BigEndian.Uint32(at.plan[blendBytes:])
+		}
+		if at.plan = at.plan[size:]; !at.blend.isValid() || version == modelVersion && at.blend.model == 0 {
 			return nil, unknown
 		}
 	}
 	if version >= behindVersion {
 		var ok bool
-		if at.behind, at.plan, ok = decodeBehind(at.plan, version == blendVersion); !ok {
+		if at.behind, at.plan, ok = decodeBehind(at.plan, version >= blendVersion); !ok {
 			return nil, unknown
 		}
 	}

@@ -38,6 +38,8 @@ type Index struct {
 	facets [facetCount]*facet
 	up     bm25.Bits // documents that are up, see document.isUp
 	senses *senses   // nil if the index finds by words only
+	outer  *senses   // vectors of a model outside, nil without one; guarded by mu
+	model  Model     // that model
 
 	state   atomic.Uint64 // incremented by each change that a search may show
 	counted counted
@@ -154,6 +156,7 @@ func (x *Index) putAgent(p *prepared) {
 		x.words.Put(int(doc), p.key, p.words)
 		x.byID.Insert(doc)
 		x.senses.put(doc, p.rows, 0)
+		x.outer.dropRows(doc)
 	}
 	if shown {
 		x.state.Add(1)
@@ -186,6 +189,7 @@ func (x *Index) removeDoc(doc uint32) {
 	x.byID.Delete(doc)
 	x.words.Remove(int(doc))
 	x.senses.remove(doc)
+	x.outer.remove(doc)
 	x.setValues(doc, nil)
 	x.docs[doc], x.times[doc] = document{}, docTimes{}
 	x.up.Drop(int(doc))

@@ -204,8 +204,10 @@ func (x *Index) appendSegment(s *segment) {
 		doc := uint32(first + i)
 		x.byID.InsertHash(doc, s.hashes[i])
 		x.senses.want(doc)
+		x.outer.want(doc)
 		x.setDocument(doc, p)
 	}
 	x.senses.wake()
+	x.outer.wake()
 	x.state.Add(1)
 }

@@ -46,6 +46,11 @@ func (x *Index) blank() *Index {
 	}
 	y := New()
 	y.senses = &senses{encoder: x.senses.encoder, store: x.senses.store.Blank(), woken: make(chan struct{}, 1)}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.outer != nil {
+		y.outer, y.model = &senses{store: x.outer.store.Blank(), woken: make(chan struct{}, 1)}, x.model
+	}
 	return y
 }
 
@@ -68,11 +73,14 @@ func (s *senses) encodeAgent(a *hub.Agent) []vector.Row {
 		return nil
 	}
 	list := make([]vector.Row, 0, vector.MaxRows)
-	for part := range min(1+len(a.Skills), vector.MaxRows) {
+	for part := range senseCount(a) {
 		list = append(list, vector.NewRow(s.encoder.Encode(senseText(a, part))))
 	}
 	return list
 }
+
+// senseCount returns the number of texts of an agent that are encoded.
+func senseCount(a *hub.Agent) int { return min(1+len(a.Skills), vector.MaxRows) }
 
 // senseText returns the text whose meaning is compared for a part: 0 is the profile with all of its skills, others are
 // single skills. The title is part of each, because a skill alone often does not name its subject.
@@ -120,6 +128,15 @@ func (s *senses) put(doc uint32, rows []vector.Row, turn uint32) {
 	s.turns[doc] = turn
 }
 
+// dropRows removes the vectors of a document whose text was changed, until it has new ones.
+func (s *senses) dropRows(doc uint32) {
+	if s != nil {
+		s.store.Remove(doc)
+		s.wanted.Add(int(doc))
+		s.wake()
+	}
+}
+
 func (s *senses) remove(doc uint32) {
 	if s != nil {
 		s.store.Remove(doc)
@@ -163,24 +180,12 @@ const encodeBatch = 128
 
 // EncodeAll encodes the agents that Load added, and returns when all have vectors or ctx ends.
 func (x *Index) EncodeAll(ctx context.Context) {
-	if x.senses == nil {
+	s := x.senses
+	if s == nil {
 		return
 	}
-	type unread struct {
-		doc   uint32
-		agent hub.Agent
-		rows  []vector.Row
-	}
 	for ctx.Err() == nil {
-		var list []unread
-		x.mu.RLock()
-		for doc := range x.senses.wanted.Each {
-			list = append(list, unread{doc: uint32(doc), agent: x.agentOf(uint32(doc))})
-			if len(list) == encodeBatch {
-				break
-			}
-		}
-		x.mu.RUnlock()
+		list := x.listWanted(s, encodeBatch)
 		if len(list) == 0 {
 			return
 		}
@@ -189,26 +194,51 @@ func (x *Index) EncodeAll(ctx context.Context) {
 		for first := range workers {
 			wg.Go(func() {
 				for i := first; i < len(list); i += workers {
-					list[i].rows = x.senses.encodeAgent(&list[i].agent)
+					list[i].rows = s.encodeAgent(&list[i].agent)
 				}
 			})
 		}
 		wg.Wait()
-		x.mu.Lock()
-		x.senses.turn++
-		for i := range list {
-			u := &list[i]
-			if !x.senses.wanted.Has(int(u.doc)) {
-				continue // changed or removed meanwhile
-			}
-			// The number may belong to another agent now.
-			if now := x.agentOf(u.doc); sameText(&now, &u.agent) {
-				x.senses.put(u.doc, u.rows, x.senses.turn)
-			}
-		}
-		x.state.Add(1)
-		x.mu.Unlock()
+		x.putWanted(s, list)
 	}
+}
+
+// wantedAgent is an agent without vectors, and later its vectors.
+type wantedAgent struct {
+	doc   uint32
+	agent hub.Agent
+	rows  []vector.Row
+}
+
+// listWanted returns at most limit of the agents that have no vectors in s.
+func (x *Index) listWanted(s *senses, limit int) (list []wantedAgent) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for doc := range s.wanted.Each {
+		list = append(list, wantedAgent{doc: uint32(doc), agent: x.agentOf(uint32(doc))})
+		if len(list) == limit {
+			break
+		}
+	}
+	return list
+}
+
+// putWanted stores the vectors of agents that have not changed since listWanted returned them.
+func (x *Index) putWanted(s *senses, list []wantedAgent) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s.turn++
+	for i := range list {
+		u := &list[i]
+		if !s.wanted.Has(int(u.doc)) {
+			continue // changed or removed meanwhile
+		}
+		// The number may belong to another agent now.
+		if now := x.agentOf(u.doc); sameText(&now, &u.agent) {
+			s.put(u.doc, u.rows, s.turn)
+		}
+	}
+	x.state.Add(1)
 }
 
 // The weights of the fusion of words and meaning, and the bounds from which an agent fits, chosen on the development
@@ -244,6 +274,7 @@ type blend struct {
 	unit  float32      // the score of a meaning with weight 1
 	reach vector.Reach // which agents are found by meaning
 	turn  uint32       // vectors that EncodeAll adds in later turns do not count
+	model uint32       // Model.ID of the vectors, 0 for those of the index itself
 }
 
 // isValid reports whether a blend from a cursor is one that a search can use.
@@ -256,6 +287,7 @@ func (b blend) isValid() bool {
 type ranking struct {
 	m     *bm25.Match
 	x     *Index
+	by    *senses // the vectors that are compared
 	near  []bm25.Hit
 	parts map[int]vector.Near // by document, of near
 	among bm25.Bits           // the documents of near
@@ -302,14 +334,18 @@ func (r *ranking) compare(h bm25.Hit, score float64, key string) int {
 	return strings.Compare(r.x.words.Key(h.ID), key)
 }
 
-// soughtVector returns the vector of a query's text; nil if the query is not searched by meaning. content is false
-// if the query has only words of grammar.
-func (x *Index) soughtVector(q *hub.Query, m *bm25.Match) (v *vector.Query, content, unfinished bool) {
+// soughtVector returns the vector of a query's text; nil if the query is not searched by meaning. It is that of a
+// model outside if by has one. content is false if the query has only words of grammar.
+func (x *Index) soughtVector(q *hub.Query, m *bm25.Match, by Sought) (v *vector.Query, content, unfinished bool) {
 	text, unfinished := m.Meant(q.Text, x.senses.encoder.Knows)
 	if text == "" || m.HasPhrase() {
 		return nil, text != "", false
 	}
-	if f := x.senses.encoder.Encode(text); f != nil {
+	f := by.Vector
+	if by.Model == 0 {
+		f = x.senses.encoder.Encode(text)
+	}
+	if f != nil {
 		v = vector.NewQuery(f)
 	}
 	return v, true, unfinished
@@ -318,16 +354,19 @@ func (x *Index) soughtVector(q *hub.Query, m *bm25.Match) (v *vector.Query, cont
 // rankMatches adds to m.Bits the agents that are similar in meaning to the query and returns the order of all. In
 // the mode auto it removes all if none fits, unless q.Unfit is set: neither by meaning nor by its share of the query's words. at is the
 // position of the page. The caller must hold mu.
-func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, s *scratch) *ranking {
-	r := &ranking{m: m, x: x}
+func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, by Sought, s *scratch) *ranking {
+	r := &ranking{m: m, x: x, by: x.senses}
 	if m.Any || q.Mode == hub.ModeWords || x.senses == nil {
 		return r
 	}
-	v, content, unfinished := x.soughtVector(q, m)
+	if by.Model != 0 {
+		r.by = x.outer
+	}
+	v, content, unfinished := x.soughtVector(q, m, by)
 	if at != nil {
 		r.blend = at.blend
 	} else {
-		r.blend = blend{unit: float32(max(m.Wish(), 1) * meaningWeight), turn: x.senses.turn}
+		r.blend = blend{unit: float32(max(m.Wish(), 1) * meaningWeight), turn: r.by.turn, model: by.Model}
 		if unfinished {
 			r.blend.unit *= unfinishedWeight
 		}
@@ -350,9 +389,9 @@ func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, s *scratch) 
 func (x *Index) findNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s *scratch) []vector.Near {
 	allowed := x.allowed(q, r.m, s)
 	if !first {
-		return x.senses.store.Within(v, r.blend.reach, allowed, &s.nearest)
+		return r.by.store.Within(v, r.blend.reach, allowed, &s.nearest)
 	}
-	near, reach := x.senses.store.Nearest(v, maxNear, allowed, &s.nearest)
+	near, reach := r.by.store.Nearest(v, maxNear, allowed, &s.nearest)
 	switch {
 	case q.Unfit:
 		reach.Cosine = max(reach.Cosine, leastUnfit)
@@ -374,7 +413,7 @@ func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s
 		if n.Cosine < r.blend.reach.Cosine {
 			break
 		}
-		if x.senses.turns[n.Doc] > r.blend.turn {
+		if r.by.turns[n.Doc] > r.blend.turn {
 			continue
 		}
 		id := int(n.Doc)
@@ -383,7 +422,7 @@ func (x *Index) addNear(q *hub.Query, r *ranking, v *vector.Query, first bool, s
 		h.Score, share, h.Matched = r.m.Weigh(id)
 		fits = fits || float64(n.Cosine)+shareWorth*share >= leastFit
 		similar := n.Cosine
-		if whole, ok := x.senses.store.Part(v, n.Doc, 0); ok {
+		if whole, ok := r.by.store.Part(v, n.Doc, 0); ok {
 			similar = (n.Cosine + profileWeight*whole) / (1 + profileWeight)
 		}
 		h.ID = id

@@ -28,12 +28,17 @@ type scratch struct {
 	counts  [facetCount][]uint32 // matches of each value, by facet and number; all 0 between uses
 	seen    []valueID            // values whose counter is not 0
 	best    []ranked
+	model   uint32 // Model.ID of the vectors that are compared, 0 for those of the index itself
 }
 
 // Search implements hub.Index. A Limit of 0 means 20; other limits are brought into the range 1 to 100.
 // A malformed cursor, a cursor of another query or order, and a Sort that is not in hub.Sorts are
 // Invalid faults.
-func (x *Index) Search(q hub.Query) (hub.Page, error) {
+func (x *Index) Search(q hub.Query) (hub.Page, error) { return x.SearchBy(q, Sought{}) }
+
+// SearchBy is Search that compares the vector of a model outside, if by has one and the index has the vectors of
+// that model; otherwise it is Search. Of a cursor's further pages the model decides with which the first was made.
+func (x *Index) SearchBy(q hub.Query, by Sought) (hub.Page, error) {
 	if q.Sort != "" && !slices.Contains(hub.Sorts, q.Sort) {
 		return hub.Page{}, badField("sort", "is none of relevance, name, newest, updated")
 	}
@@ -56,13 +61,18 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	by, err := x.chooseModel(by, at)
+	if err != nil {
+		return hub.Page{}, err
+	}
+	s.model = by.Model
 	var plan []byte
 	if at != nil {
 		plan = at.plan
 	}
 	m := x.words.MatchPlan(q.Text, plan)
 	defer m.Close()
-	r := x.rankMatches(&q, m, at, s)
+	r := x.rankMatches(&q, m, at, by, s)
 	page := hub.Page{Facets: make(map[string][]hub.FacetCount, facetCount)}
 	found := len(q.Text) > 0 && slices.ContainsFunc(m.Bits, func(w uint64) bool { return w != 0 })
 	page.Total = x.applyFilters(m.Bits, &q, plan, s, page.Facets)
@@ -197,7 +207,7 @@ func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scra
 		}
 		return match.Count()
 	}
-	key, state := countedKey(q, plan), x.state.Load()
+	key, state := countedKey(q, plan, s.model), x.state.Load()
 	kept, known := x.counted.getFacets(key, state)
 	var out facetCounts
 	for f := range asked {

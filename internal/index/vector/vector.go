@@ -115,15 +115,22 @@ type chunk struct {
 
 // Store keeps the rows of documents by their numbers. Create it with New.
 type Store struct {
-	dims   int // after rotation
-	chunks []*chunk
-	first  []uint32 // by document: its first row, or none
-	free   []uint32
-	rows   int // rows in use
+	dims        int // after rotation
+	gain, shift float32
+	chunks      []*chunk
+	first       []uint32 // by document: its first row, or none
+	free        []uint32
+	rows        int // rows in use
 }
 
 // New returns an empty store for vectors with a number of dimensions.
-func New(dims int) *Store { return &Store{dims: rotatedDims(dims)} }
+func New(dims int) *Store { return NewScaled(dims, 1, 0) }
+
+// NewScaled is New with cosines on another scale: a cosine c is gain*c + shift wherever the store has or takes one.
+// gain must be positive.
+func NewScaled(dims int, gain, shift float32) *Store {
+	return &Store{dims: rotatedDims(dims), gain: gain, shift: shift}
+}
 
 // rotatedDims returns the number of dimensions of a rotated vector.
 func rotatedDims(dims int) int {
@@ -410,7 +417,7 @@ func (s *Store) cosine(q *Query, c *chunk, i int) float32 {
 		a += exact[k] * float32(row[k])
 		b += exact[k+1] * float32(row[k+1])
 	}
-	return (a + b) * c.scales[i]
+	return (a+b)*c.scales[i]*s.gain + s.shift
 }
 
 // bestOfDocs keeps the nearest row of each document, the nearest document first.
@@ -432,4 +439,4 @@ func bestOfDocs(list []Near) []Near {
 }
 
 // Blank returns an empty store for the same vectors.
-func (s *Store) Blank() *Store { return &Store{dims: s.dims} }
+func (s *Store) Blank() *Store { return &Store{dims: s.dims, gain: s.gain, shift: s.shift} }
