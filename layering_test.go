@@ -113,6 +113,8 @@ var may = map[string][]string{
 	"internal/schema": leaves,
 	"internal/a2a":    with(leaves, "internal/task", "internal/hub"),
 	"internal/index":  with(leaves, "internal/hub"),
+	// embedding searches the index by vectors of a server.
+	"internal/embedding": with(leaves, "internal/hub", "internal/index", "internal/openai"),
 	// notify sends notifications to other servers. The services do not depend on it.
 	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
 	// bm25 is an index of words and does not depend on agents.
