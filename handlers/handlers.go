@@ -72,6 +72,8 @@ type Config struct {
 	// federation.
 	Publications api.Publications
 	Peers        *federation.Peers
+	// Meanings is the operator's server of embeddings.
+	Meanings address.Meanings
 	// Servers returns the names that the portal's agents have in the MCP registry.
 	Servers *registry.Service
 	// Connections counts the sockets and streams that callers hold open.
@@ -121,7 +123,7 @@ type Database interface {
 func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, db Database,
 	cfg Config) *Routes {
 	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version,
-		PublicKey: cfg.PublicKey, Started: cfg.Started, Goals: cfg.Goals}
+		PublicKey: cfg.PublicKey, Started: cfg.Started, Goals: cfg.Goals, Meanings: cfg.Meanings}
 	if len(portal.Goals) == 0 {
 		portal.Goals = templates.GoalExamples
 	}

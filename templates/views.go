@@ -22,6 +22,7 @@ type Page struct {
 	Flash        string // sentence about the result of the last action, "" for none
 	FlashKind    string // "ok" (default), "info", "warn" or "error"
 	Version      string
+	SearchHost   string          // host of the operator's server that gets the words of searches, "" for none
 	Notices      int             // unread notifications of the user
 	Feed         string          // address of an Atom feed of the listed items, "" for none
 	Head         templ.Component // more elements for <head>, nil for none

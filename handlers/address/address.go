@@ -23,6 +23,24 @@ type Portal struct {
 	Started   time.Time
 	// Goals are examples of goals for teams.
 	Goals []string
+	// Meanings is the operator's server of embeddings.
+	Meanings Meanings
+}
+
+// Meanings is a server of embeddings, by whose model searches by meaning are made. The zero Meanings is none.
+type Meanings struct {
+	// Host gets the texts of searches and of listed agents; "" if they stay on this machine. Private is true if it
+	// also gets texts of conversations and goals.
+	Host    string
+	Private bool
+	// State is nil without a server.
+	State MeaningsState
+}
+
+// MeaningsState returns the state of a server of embeddings as a sentence for the operator, and whether it can be
+// used.
+type MeaningsState interface {
+	Describe() (text string, ok bool)
 }
 
 // Path prefixes of links to conversations; the secret of the link follows.

@@ -111,6 +111,7 @@ type publicAgents struct{ portal *Portal }
 
 // Search implements builtin.Searcher. The zero actor sees only public agents.
 func (a publicAgents) Search(ctx context.Context, q hub.Query) (hub.Page, error) {
+	q.Private = true
 	return a.portal.hub.Search(ctx, ident.Actor{}, q)
 }
 

@@ -12,6 +12,9 @@ func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report,
 	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(),
 		Proxies: len(p.set.Proxies) > 0, Descriptors: p.descriptors, SetBack: p.clock.Last(), Web: p.told.RoundTripper(),
 		Agents: p.db.Hub, Databases: control.Databases{DB: p.db, Replica: p.replica, Scrub: p.scrub}}
+	if p.meanings != nil {
+		s.Meanings = p.meanings
+	}
 	if n := p.node; n != nil {
 		// Newest asks other portals for the records that they hold of this portal, which the doctor
 		// reports.

@@ -81,6 +81,13 @@ func (p *Portal) portalSamples() samples {
 		float64(p.started.UnixMilli())/1000)
 	s.addGauge("agentsite_agents", "Listed agents of this portal.", float64(p.hub.Own()))
 	s.addGauge("agentsite_database_failed", "1 when the database takes nothing in any more.", gaugeBool(p.db.Err() != nil))
+	if p.meanings != nil {
+		s.addGauge("agentsite_embeddings_missing",
+			"Agents without vectors of the operator's server of embeddings; all before it has answered.",
+			float64(p.meanings.Status().Missing))
+		s.addGauge("agentsite_embeddings_up", "1 when the server of embeddings answers.",
+			gaugeBool(p.meanings.Status().Up))
+	}
 	scrub := p.scrub.State()
 	s.addGauge("agentsite_data_faults", "Damaged parts of the data that the check in the background found.",
 		float64(len(scrub.Faults)))

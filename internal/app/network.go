@@ -72,6 +72,7 @@ func (a hubAgents) Own() int { return a.p.hub.Own() }
 
 // Search implements peering.Agents: other portals' searches are answered from the hub's directory.
 func (a hubAgents) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
+	q.Private = true
 	return a.p.hub.Search(ctx, actor, q)
 }
 

@@ -35,6 +35,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/control"
 	"agentsite/internal/egress"
+	"agentsite/internal/embedding"
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
 	"agentsite/internal/halt"
@@ -76,6 +77,8 @@ type Portal struct {
 	scraped  net.Listener // separate address for metrics; nil if none is configured
 	control  *control.Server
 	index    *index.Index
+	senses   *meaning.Model
+	meanings *embedding.Service // nil without a server of embeddings
 	loaded   chan struct{}
 	lock     *control.DataLock
 	// descriptors is how many file descriptors the process may have open.
@@ -256,7 +259,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	if err := p.openDirectory(ctx, keys, rt, byKind, p.index, queue); err != nil {
+	if err := p.openDirectory(ctx, keys, rt, byKind, p.searchIndex(), queue); err != nil {
 		return err
 	}
 	instant := agentruntime.NewInstant(queue, p.hub, p.halts,
@@ -293,7 +296,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
-		Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
+		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
@@ -383,6 +386,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	})
 	workers.Go(func() error { return p.encodeAgents(work) })
+	workers.Go(func() error { return p.embedAgents(work) })
 	workers.Go(func() error { return p.control.Run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.notifier.run(work) })
@@ -438,27 +442,6 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	p.log.Info("stopped")
 	return errors.Join(err, werr)
-}
-
-// openIndex makes the empty index of agents, which finds them by words and by meaning.
-func (p *Portal) openIndex() (err error) {
-	senses, err := meaning.Open()
-	if err != nil {
-		return fmt.Errorf("open the model of meanings: %w", err)
-	}
-	p.index = index.NewWithMeaning(senses, meaning.Dims)
-	return nil
-}
-
-// encodeAgents adds the meanings of the agents that are loaded, at the start and later from other portals. It begins
-// after the start, because words are enough to find an agent at first.
-func (p *Portal) encodeAgents(ctx context.Context) error {
-	select {
-	case <-p.loaded:
-		return p.index.Run(ctx)
-	case <-ctx.Done():
-		return nil
-	}
 }
 
 // limitGarbage reduces memory use after the directory was loaded: it returns free memory to the system

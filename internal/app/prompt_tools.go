@@ -53,6 +53,7 @@ func (a acted) Open(ctx context.Context, id string) (hub.Agent, string, error) {
 }
 
 func (a acted) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
+	q.Private = true
 	return a.portal.hub.Search(ctx, actor, q)
 }
 

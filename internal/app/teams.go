@@ -23,6 +23,7 @@ type teamPorts struct{ portal *Portal }
 
 // Search implements team.Directory.
 func (t teamPorts) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
+	q.Private = true
 	return t.portal.hub.Search(ctx, actor, q)
 }
 

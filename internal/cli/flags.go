@@ -163,6 +163,13 @@ func serveFlags(fs *flags) {
 	fs.addSetting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET",
 		"`AMOUNT` a day, UTC, that the portal's own models may use: tokens, for example 2M, or money, for example "+
 			"5.00USD; default no ceiling for accounts")
+	fs.addSetting(&fs.cfg.Embeddings, "embeddings", "AGENTSITE_EMBEDDINGS",
+		"`URL,MODEL` of an OpenAI-compatible server of embeddings for searches by meaning; default the model in this "+
+			"program")
+	fs.addSetting(&fs.cfg.EmbeddingsKey, "embeddings-key", "AGENTSITE_EMBEDDINGS_KEY", "its `KEY`, if it needs one")
+	fs.hideDefault("embeddings-key")
+	fs.addSwitch(&fs.cfg.EmbeddingsPrivate, "embeddings-private", "AGENTSITE_EMBEDDINGS_PRIVATE",
+		"let it get texts of conversations and goals too, not only searches and listed agents")
 	fs.addSetting(&fs.cfg.Limits, "limits", "AGENTSITE_LIMITS",
 		"bounds that differ from the defaults, as `NAME=VALUE` pairs separated by commas; /docs/operate/limits lists them")
 	fs.addSetting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP",

@@ -113,6 +113,14 @@ type Subject struct {
 	// Publisher is nil if the portal does not run.
 	Publisher Publisher
 	Databases Databases
+	// Meanings is nil without a server of embeddings, and if the portal does not run.
+	Meanings Meanings
+}
+
+// Meanings returns the state of the operator's server of embeddings as a sentence, and whether it can be used. It is
+// implemented by embedding.Service.
+type Meanings interface {
+	Describe() (text string, ok bool)
 }
 
 // Keyring returns the state of keys and card. It is implemented by control.Keyring.

@@ -87,6 +87,14 @@ func (s Subject) checkMachine(r *Report) {
 			"the start.", "The portal may open %d files, which is enough for %d connections.", s.Descriptors,
 			s.Descriptors/2)
 	}
+	if s.Meanings != nil {
+		if text, ok := s.Meanings.Describe(); ok {
+			r.Add(Settings, OK, "", "Searches by meaning: %s.", text)
+		} else {
+			r.Add(Settings, Fault, "Start that server, or mend the address, model or key of --embeddings.",
+				"Searches by meaning: %s.", text)
+		}
+	}
 	if s.SetBack.By > 0 {
 		r.Add(Clock, Note, "Let a time service set the clock slowly, for example chrony or systemd-timesyncd.",
 			"The clock of this machine was set back by %s at %s.", s.SetBack.By, s.SetBack.At.Format(time.RFC3339))

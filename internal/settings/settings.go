@@ -38,11 +38,16 @@ type Config struct {
 	LLMKey         string
 	LLMModel       string
 	ModelBudget    string
-	Limits         string
-	SMTP           string
-	MailFrom       string
-	Log            string
-	LogLevel       string
+	// Embeddings is the address of a server and its model, separated by a comma; "" for the model in the binary.
+	Embeddings    string
+	EmbeddingsKey string
+	// EmbeddingsPrivate lets texts of conversations and goals go to that server.
+	EmbeddingsPrivate bool
+	Limits            string
+	SMTP              string
+	MailFrom          string
+	Log               string
+	LogLevel          string
 	// Network is the name of the portal's network, or NoNetwork. Join has addresses of portals,
 	// separated by commas, that are contacted first.
 	Network string
@@ -108,6 +113,7 @@ type Settings struct {
 	Level         slog.Level
 	Model         *models.Model // nil: the portal has no model of its own
 	Budget        usage.Budget
+	Embedder      Embedder // zero: the model in the binary
 	Bounds        Limits   // the defaults with what Config.Limits changes
 	NetworkName   string   // name of the network, empty: no federation
 	JoinOrigins   []string // origins of the portals in Config.Join
@@ -159,7 +165,7 @@ func (c Config) Parse() (Settings, error) {
 				c.Network)
 		}
 	}
-	if s.JoinOrigins, err = parseJoin(c.Join); err != nil {
+	if s.JoinOrigins, err = parseJoin(c.Join, s.NetworkName != ""); err != nil {
 		return s, err
 	}
 	switch c.Tier {
@@ -178,9 +184,6 @@ func (c Config) Parse() (Settings, error) {
 			return s, fmt.Errorf("--gossip %q: %w; or https, or off", c.Gossip, err)
 		}
 	}
-	if s.NetworkName == "" && len(s.JoinOrigins) > 0 {
-		return s, fmt.Errorf("--join names portals and --network is off; leave one of them away")
-	}
 	if s.AllowedNets, err = parsePrefixes("--allow-cidr", c.AllowCIDR); err != nil {
 		return s, err
 	}
@@ -195,6 +198,9 @@ func (c Config) Parse() (Settings, error) {
 		s.Model = &model
 	}
 	if s.Budget, err = parseBudget(c.ModelBudget); err != nil {
+		return s, err
+	}
+	if s.Embedder, err = c.parseEmbeddings(); err != nil {
 		return s, err
 	}
 	if s.Bounds, err = parseLimits(c.Limits); err != nil {
@@ -237,8 +243,9 @@ func ParseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// parseJoin parses addresses of portals separated by commas and returns each origin once.
-func parseJoin(list string) ([]string, error) {
+// parseJoin parses addresses of portals separated by commas and returns each origin once. There must be none without
+// a network.
+func parseJoin(list string, network bool) ([]string, error) {
 	var out []string
 	for _, s := range strings.Split(list, ",") {
 		if s = strings.TrimSpace(s); s == "" {
@@ -257,6 +264,9 @@ func parseJoin(list string) ([]string, error) {
 	}
 	if len(out) > maxJoin {
 		return nil, fmt.Errorf("--join: name at most %d portals; they tell of the others", maxJoin)
+	}
+	if len(out) > 0 && !network {
+		return nil, fmt.Errorf("--join names portals and --network is off; leave one of them away")
 	}
 	return out, nil
 }
@@ -296,13 +306,18 @@ func (s Settings) Redacted() []any {
 	if s.LLMKey != "" {
 		key = "set"
 	}
+	embeddingsKey := ""
+	if s.EmbeddingsKey != "" {
+		embeddingsKey = "set"
+	}
 	smtp := ""
 	if s.SMTP != "" {
 		smtp = "set"
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "database", HidePassword(s.Database), "key_file", s.KeyFile, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_provider", s.LLMProvider, "llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "limits",
+		"llm_provider", s.LLMProvider, "llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget,
+		"embeddings", s.Embeddings, "embeddings_key", embeddingsKey, "embeddings_private", s.EmbeddingsPrivate, "limits",
 		s.Limits, "network",
 		s.NetworkName, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen,
 		"conformance", s.Conformance}

@@ -94,6 +94,7 @@ var columns = map[string]string{
 var files = map[string]Class{
 	"agentsite.db": Personal, "agentsite.db-wal": Personal, "agentsite.db-shm": Personal,
 	"files": Personal, "backups": Personal, "logs": Portal,
+	"embeddings.cache": Public, "embeddings.cache.new": Public,
 	"replica.db": Public, "replica.db-wal": Public, "replica.db-shm": Public,
 }
 

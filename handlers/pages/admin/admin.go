@@ -130,6 +130,10 @@ func (d *Pages) overview(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if n, ok := stats["bytes"]; ok {
 		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6)})
 	}
+	if d.portal.Meanings.State != nil {
+		text, _ := d.portal.Meanings.State.Describe()
+		v.Facts = append(v.Facts, templates.Fact{Label: "Search by meaning", Value: text})
+	}
 	v.Facts = append(v.Facts, templates.Fact{Label: "Sign-up", Value: string(d.accounts.Policy())})
 	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "overview", Overview: v})
 }

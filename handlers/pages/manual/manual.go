@@ -97,6 +97,13 @@ func (d *Pages) showAbout(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		{Label: "Sign-up", Value: policy},
 		{Label: "Visitors", Value: visitors},
 	}}
+	if m := d.portal.Meanings; m.Host != "" {
+		given := "the texts of searches and of listed agents"
+		if m.Private {
+			given += ", and texts of conversations and goals with which agents are searched for,"
+		}
+		v.Facts = append(v.Facts, templates.Fact{Label: "Search by meaning", Value: given + " go to " + m.Host})
+	}
 	return d.site.Render(w, r, http.StatusOK, templates.About(d.site.Frame(r, actor, "About"), v))
 }
 
