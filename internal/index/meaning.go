@@ -371,14 +371,14 @@ func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, by Sought, s
 			r.blend.unit *= unfinishedWeight
 		}
 	}
-	fits := at != nil || q.Unfit || m.HasPhrase() || content && x.fitsByWords(m)
+	fits := at != nil || q.Unfit || m.HasPhrase()
 	if q.Mode == hub.ModeMeaning {
 		clear(m.Bits)
 	}
 	if v != nil && r.blend.unit > 0 {
 		fits = x.addNear(q, r, v, at == nil, s) || fits
 	}
-	if !fits && q.Mode != hub.ModeMeaning {
+	if !fits && q.Mode != hub.ModeMeaning && !(content && x.fitsByWords(m)) {
 		clear(m.Bits)
 	}
 	return r

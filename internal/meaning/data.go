@@ -166,10 +166,14 @@ func (m *Model) readRow(p piece, row *[Dims]float32) {
 func (m *Model) addVector(vector int, share float32, row *[Dims]float32) {
 	scale := math.Float32frombits(uint32(readUint16(m.scales[2*vector:])) << 16)
 	scale *= share
+	var values [16]float32
+	for i := range values {
+		values[i] = scale * (float32(i) - 7.5)
+	}
 	numbers := m.numbers[vector*Dims/2 : (vector+1)*Dims/2]
-	for i := range len(numbers) {
+	for i := 0; i < len(numbers) && i < Dims/2; i++ {
 		pair := numbers[i]
-		row[2*i] += scale * (float32(pair&15) - 7.5)
-		row[2*i+1] += scale * (float32(pair>>4) - 7.5)
+		row[2*i] += values[pair&15]
+		row[2*i+1] += values[pair>>4]
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // MaxRows is the number of vectors of one document. Further ones are ignored.
@@ -40,31 +41,64 @@ func Rotate(v []float32) []float32 {
 	n := rotatedDims(len(v))
 	out := make([]float32, n)
 	copy(out, v)
-	signs := uint64(rotationSeed)
-	for range 2 { // signs, then a Hadamard transform; a second time, so that no axis is kept
-		for i := range out {
-			signs ^= signs << 13
-			signs ^= signs >> 7
-			signs ^= signs << 17
-			if signs&1 == 0 {
-				out[i] = -out[i]
-			}
+	signs := signsOf(n)
+	shrink := float32(1 / math.Sqrt(float64(n)))
+	for ; len(signs) >= n; signs = signs[n:] { // a second time, so that no axis is kept
+		for i, sign := range signs[:n] {
+			out[i] *= sign
 		}
-		for h := 1; h < n; h *= 2 {
-			for i := 0; i < n; i += 2 * h {
-				low, high := out[i:i+h], out[i+h:i+2*h]
-				for k, a := range low {
-					b := high[k]
-					low[k], high[k] = a+b, a-b
-				}
-			}
-		}
-		shrink := float32(1 / math.Sqrt(float64(n)))
+		transform(out)
 		for i := range out {
 			out[i] *= shrink
 		}
 	}
 	return out
+}
+
+// transform makes a Hadamard transform of a vector whose size is a power of two, at least 4.
+func transform(out []float32) {
+	for v := out; len(v) >= 4; v = v[4:] { // the steps of distance 1 and 2
+		a, b, c, d := v[0]+v[1], v[0]-v[1], v[2]+v[3], v[2]-v[3]
+		v[0], v[1], v[2], v[3] = a+c, b+d, a-c, b-d
+	}
+	for h := 4; h < len(out); h *= 2 {
+		for i := 0; i < len(out); i += 2 * h {
+			low, high := out[i:i+h], out[i+h:i+2*h]
+			high = high[:len(low)]
+			for k, a := range low {
+				b := high[k]
+				low[k], high[k] = a+b, a-b
+			}
+		}
+	}
+}
+
+// usualDims is the number of dimensions whose signs are kept.
+const usualDims = 256
+
+var usualSigns = sync.OnceValue(func() []float32 { return makeSigns(usualDims) })
+
+// signsOf returns the signs of both turns of a rotation of n dimensions, each 1 or -1.
+func signsOf(n int) []float32 {
+	if n == usualDims {
+		return usualSigns()
+	}
+	return makeSigns(n)
+}
+
+func makeSigns(n int) []float32 {
+	list := make([]float32, 2*n)
+	signs := uint64(rotationSeed)
+	for i := range list {
+		signs ^= signs << 13
+		signs ^= signs >> 7
+		signs ^= signs << 17
+		list[i] = 1
+		if signs&1 == 0 {
+			list[i] = -1
+		}
+	}
+	return list
 }
 
 // NewRow returns the row of a vector of length 1; of nil it is the zero Row.
@@ -230,8 +264,14 @@ func NewQuery(v []float32) *Query {
 
 // Scratch holds the buffers of a search, to be reused.
 type Scratch struct {
-	distances []uint16
-	near      []Near
+	rows []rowAt
+	near []Near
+}
+
+// rowAt is a row and the number of bits in which its code differs from a query's.
+type rowAt struct {
+	row      uint32
+	distance uint16
 }
 
 const (
@@ -261,7 +301,7 @@ func (s *Store) Nearest(q *Query, n int, allowed []uint64, b *Scratch) (near []N
 	if most := countUpTo(allowed, want+1); allowed != nil && most <= want {
 		s.rankAll(q, allowed, b)
 	} else {
-		reach.Distance = limitOf(s.measureRows(q, allowed, b), want)
+		reach.Distance = s.findRows(q, want, s.dims, allowed, b)
 		s.rankRows(q, reach.Distance, b)
 	}
 	near = bestOfDocs(b.near)
@@ -278,7 +318,7 @@ func (s *Store) Within(q *Query, reach Reach, allowed []uint64, b *Scratch) []Ne
 	if s.rows == 0 || len(q.exact) != s.dims {
 		return b.near
 	}
-	s.measureRows(q, allowed, b)
+	s.findRows(q, math.MaxInt, reach.Distance, allowed, b)
 	s.rankRows(q, reach.Distance, b)
 	return cutBelow(bestOfDocs(b.near), reach.Cosine)
 }
@@ -314,41 +354,74 @@ func (s *Store) rankAll(q *Query, allowed []uint64, b *Scratch) {
 	}
 }
 
-// measureRows stores in b.distances how many bits of each row differ from the query, and returns the number of rows
-// at each distance. Rows of documents that are not allowed are at none.
-func (s *Store) measureRows(q *Query, allowed []uint64, b *Scratch) (counts []int) {
-	total := len(s.chunks) * chunkRows
-	if cap(b.distances) < total {
-		b.distances = make([]uint16, total+total/8)
+// nearRows collects rows and lowers the limit of their distances as soon as there are enough of them.
+type nearRows struct {
+	list   []rowAt
+	counts []int // rows by distance
+	limit  int   // rows beyond it are not wanted
+	within int   // rows up to limit
+	want   int
+}
+
+func (n *nearRows) addRow(row uint32, distance int) {
+	n.list = append(n.list, rowAt{row, uint16(distance)})
+	n.counts[distance]++
+	for n.within++; n.within-n.counts[n.limit] >= n.want; n.limit-- {
+		n.within -= n.counts[n.limit]
 	}
-	b.distances, counts = b.distances[:total], make([]int, s.dims+1)
+}
+
+// findRows sets b.rows to the rows up to a distance from the query, and some beyond it. It returns the least distance
+// up to which there are want rows, or limit if there are fewer. Rows of documents that are not allowed are left out.
+func (s *Store) findRows(q *Query, want, limit int, allowed []uint64, b *Scratch) int {
+	n := nearRows{list: b.rows[:0], counts: make([]int, s.dims+1), limit: min(limit, s.dims), want: want}
 	for k, c := range s.chunks {
-		out := b.distances[k*chunkRows : (k+1)*chunkRows]
-		s.compareCodes(c, q, out)
+		first := uint32(k * chunkRows)
+		if s.words() == 4 {
+			s.findShort(q, c, first, allowed, &n)
+			continue
+		}
 		for i, doc := range c.docs {
 			if doc == none || allowed != nil && !hasBit(allowed, doc) {
-				out[i] = math.MaxUint16
 				continue
 			}
-			counts[out[i]]++
+			d := 0
+			for k, w := range c.codes[i*s.words() : (i+1)*s.words()] {
+				d += bits.OnesCount64(w ^ q.code[k])
+			}
+			if d <= n.limit {
+				n.addRow(first+uint32(i), d)
+			}
 		}
 	}
-	return counts
+	b.rows = n.list
+	return n.limit
 }
 
-// limitOf returns the distance up to which there are want rows.
-func limitOf(counts []int, want int) (limit int) {
-	for sum := 0; limit < len(counts)-1 && sum+counts[limit] < want; limit++ {
-		sum += counts[limit]
+// findShort adds the rows of a chunk with codes of four words.
+func (s *Store) findShort(q *Query, c *chunk, first uint32, allowed []uint64, n *nearRows) {
+	q0, q1, q2, q3 := q.code[0], q.code[1], q.code[2], q.code[3]
+	codes, limit := c.codes, n.limit
+	for i, doc := range c.docs {
+		if len(codes) < 4 {
+			break
+		}
+		d := bits.OnesCount64(codes[0]^q0) + bits.OnesCount64(codes[1]^q1) +
+			bits.OnesCount64(codes[2]^q2) + bits.OnesCount64(codes[3]^q3)
+		codes = codes[4:]
+		if d > limit || doc == none || allowed != nil && !hasBit(allowed, doc) {
+			continue
+		}
+		n.addRow(first+uint32(i), d)
+		limit = n.limit
 	}
-	return limit
 }
 
-// rankRows computes the cosines of the measured rows up to a distance.
+// rankRows computes the cosines of the rows that were found up to a distance.
 func (s *Store) rankRows(q *Query, limit int, b *Scratch) {
-	for row, d := range b.distances {
-		if int(d) <= limit && len(b.near) < maxRanked {
-			c, i := s.chunks[row/chunkRows], row%chunkRows
+	for _, r := range b.rows {
+		if int(r.distance) <= limit && len(b.near) < maxRanked {
+			c, i := s.chunks[r.row/chunkRows], int(r.row%chunkRows)
 			b.near = append(b.near, Near{c.docs[i], int(c.parts[i]), s.cosine(q, c, i)})
 		}
 	}
@@ -356,26 +429,6 @@ func (s *Store) rankRows(q *Query, limit int, b *Scratch) {
 
 func hasBit(set []uint64, doc uint32) bool {
 	return int(doc>>6) < len(set) && set[doc>>6]&(1<<(doc&63)) != 0
-}
-
-// compareCodes stores in out the number of differing bits of each row of a chunk.
-func (s *Store) compareCodes(c *chunk, q *Query, out []uint16) {
-	if s.words() == 4 {
-		q0, q1, q2, q3 := q.code[0], q.code[1], q.code[2], q.code[3]
-		for i := range out {
-			w := c.codes[4*i : 4*i+4 : 4*i+4]
-			out[i] = uint16(bits.OnesCount64(w[0]^q0) + bits.OnesCount64(w[1]^q1) +
-				bits.OnesCount64(w[2]^q2) + bits.OnesCount64(w[3]^q3))
-		}
-		return
-	}
-	for i := range out {
-		d := 0
-		for k, w := range c.codes[i*s.words() : (i+1)*s.words()] {
-			d += bits.OnesCount64(w ^ q.code[k])
-		}
-		out[i] = uint16(d)
-	}
 }
 
 // Best returns the nearest vector of one document; false if it has none.
