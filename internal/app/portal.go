@@ -258,7 +258,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		return err
 	}
 	p.drivers = p.newDrivers(host, out)
-	byKind := p.drivers.byKind()
+	byKind := p.workDrivers()
 	if err := p.openDirectory(ctx, keys, rt, byKind, p.searchIndex(), queue); err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.halts, p.monitor, byKind, p.log)
-	drafts := builtin.Drafts()
+	drafts := builtinDrafts()
 	if p.set.Conformance {
 		drafts = append(drafts, conformance.Draft())
 	} else if err := p.hub.RetireBuiltin(ctx, conformance.Name); err != nil {

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 
+	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/goals"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -17,6 +19,17 @@ func (p *Portal) newTeams() *team.Service {
 	return team.New(team.Ports{Speaker: p.drivers.lead, Store: p.db.Teams, Directory: t, Conversations: t, People: t},
 		team.Config{Running: int(p.set.Bounds.Work.GoalsPerAccount), Log: p.log})
 }
+
+// workDrivers returns the drivers by kind with the agent team, whose tasks are goals. Instant answers come from the inner
+// driver of built-in agents, which has no goals.
+func (p *Portal) workDrivers() map[hub.Kind]task.Agent {
+	all := p.drivers.byKind()
+	all[hub.Builtin] = goals.New(p.drivers.build, func() goals.Teams { return p.teams }, p.url.String()+"/goals")
+	return all
+}
+
+// builtinDrafts describes the built-in agents of every portal.
+func builtinDrafts() []hub.Draft { return append(builtin.Drafts(), goals.Draft()) }
 
 // teamPorts implements the ports of package team with the services of the portal.
 type teamPorts struct{ portal *Portal }

@@ -42,6 +42,7 @@ const (
 	MaxMembers     = 50
 	MaxTurns       = 1000
 	MaxDepth       = 5
+	MaxGoal        = flow.MaxGoal
 	maxKey         = 200
 	maxTime        = 24 * time.Hour
 	defaultTime    = 30 * time.Minute

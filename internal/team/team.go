@@ -18,6 +18,10 @@ import (
 	"agentsite/internal/team/flow"
 )
 
+// AgentName is the name of the built-in agent whose tasks are goals. On every portal it is reserved. It is in no team,
+// because it would form another one.
+const AgentName = "team"
+
 // Goal is the row of a goal.
 type Goal struct {
 	ID string

@@ -79,6 +79,11 @@ func retryCall(ctx context.Context, f func() error) error {
 // is made to work for that.
 func (w work) inviteAgent(ctx context.Context) {
 	e := flow.Event{Kind: flow.Joined, Agent: w.effect.Agent}
+	if name, _, _ := strings.Cut(e.Agent, "@"); name == AgentName {
+		e.Kind, e.Text = flow.Refused, "It forms teams of its own."
+		w.reportEvent(e)
+		return
+	}
 	var a hub.Agent
 	err := retryCall(ctx, func() (err error) {
 		if err = w.checkActor(ctx); err == nil {

@@ -136,10 +136,10 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 }
 
 // dropCheckpoint deletes the checkpoint of a task that ended, because it may contain messages that are
-// deleted later. Those of kinds a2a and peer stay, because they hold only the remote context.
+// deleted later. Those of kinds a2a, peer and builtin stay, because they hold only the context elsewhere or a goal.
 func dropCheckpoint(t engine.Tx, taskID string) error {
 	return t.Send(`UPDATE tasks SET long_checkpoint = '',
-			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
+			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer', 'builtin')) THEN checkpoint ELSE '' END
 		WHERE id = ? AND (checkpoint <> '' OR long_checkpoint <> '')`, taskID)
 }
 

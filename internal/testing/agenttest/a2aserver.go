@@ -204,7 +204,7 @@ func (e echoer) Execute(ctx context.Context, ec *a2asrv.ExecutorContext) iter.Se
 		if !yield(sdk.NewStatusUpdateEvent(ec, sdk.TaskStateWorking, working), nil) {
 			return
 		}
-		switch text {
+		switch strings.ToLower(text) {
 		case "ask":
 			q := sdk.NewMessageForTask(sdk.MessageRoleAgent, ec, sdk.NewTextPart("Which one?"))
 			yield(sdk.NewStatusUpdateEvent(ec, sdk.TaskStateInputRequired, q), nil)
