@@ -29,6 +29,7 @@ type GoalList struct {
 // GoalForm is the form for a new goal, as typed.
 type GoalForm struct {
 	Goal, Members, Recruit, MaxMembers, MaxTurns, MaxDepth, Minutes, Tokens, Cost, Key string
+	PersonMinutes                                                                      string
 	RequireAll                                                                         bool
 	More                                                                               bool // the limits are shown
 	Errors                                                                             FieldErrors
@@ -76,14 +77,19 @@ type GoalView struct {
 }
 
 // GoalMember is a member of a team.
-type GoalMember struct{ Handle, State, Why, Note string }
+type GoalMember struct {
+	Handle, State, Why, Note string
+	Person                   bool
+}
 
 // GoalTask is a task on the board.
 type GoalTask struct {
 	N, Attempt                                                    int
 	Text, Owner, Code, State, Reason, Question, After, Took, Chat string
 	Goal                                                          string
-	Asks                                                          bool
+	Asks, Person                                                  bool
+	Waits                                                         bool // for a person, until Due
+	Due                                                           Time
 	MayMove                                                       bool     // to another agent
 	Others                                                        []string // agents that may do it
 	Result                                                        SafeHTML

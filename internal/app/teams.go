@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"strings"
 
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/goals"
@@ -85,6 +86,53 @@ func (t teamPorts) TaskOf(ctx context.Context, actor ident.Actor, agent, clientI
 		return task.Task{}, err
 	}
 	return t.portal.db.Chat.TaskAsked(ctx, id, m.Seq)
+}
+
+// AskPerson implements team.Conversations. The person is invited as to any conversation, and may have blocked the actor.
+func (t teamPorts) AskPerson(ctx context.Context, actor ident.Actor, person, title, text string) (conversationID string,
+	seq int64, err error) {
+	if r := []rune(title); len(r) > chat.MaxTitleRunes {
+		title = string(r[:chat.MaxTitleRunes-1]) + "…"
+	}
+	c, err := t.portal.chats.Create(ctx, actor, title, []string{person})
+	if err != nil {
+		return "", 0, err
+	}
+	p, err := t.portal.chats.Post(ctx, actor, c.ID, chat.Draft{ClientID: ident.NewID(), Face: "goal",
+		Parts: []task.Part{task.TextPart(text)}})
+	return c.ID, p.Message.Seq, err
+}
+
+// AwaitPerson implements team.Conversations.
+func (t teamPorts) AwaitPerson(ctx context.Context, actor ident.Actor, person, conversationID string,
+	after int64) (string, error) {
+	sub, err := t.portal.chats.Subscribe(ctx, actor, conversationID, after)
+	if err != nil {
+		return "", err
+	}
+	defer sub.Close()
+	for {
+		u, err := sub.Next(ctx)
+		if err != nil {
+			return "", err
+		}
+		m := u.Message
+		if m == nil || m.Kind != chat.Text || m.Sender.Kind != string(ident.Person) || m.Sender.Handle != person {
+			continue
+		}
+		if text := strings.TrimSpace(task.PlainText(m.Parts)); text != "" {
+			return text, nil
+		}
+	}
+}
+
+// IsPerson implements team.People.
+func (t teamPorts) IsPerson(ctx context.Context, name string) (bool, error) {
+	a, err := t.portal.db.Accounts.AccountByName(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil && !a.Disabled(), err
 }
 
 // MayAct implements team.People.

@@ -28,6 +28,8 @@ type Draft struct {
 	MaxMembers *int
 	MaxTurns   *int
 	MaxDepth   *int
+	// PersonTime is the time that people have for an answer, 0 for 10 minutes.
+	PersonTime time.Duration
 	// Tokens and Money bound the models of the team; Money is in millionths of the currency.
 	Tokens, Money int64
 	// Key makes a repeated request harmless: it returns the first goal.
@@ -81,6 +83,9 @@ func (s *Service) Start(ctx context.Context, actor ident.Actor, d Draft) (g Goal
 	}
 	open, err := d.newOpening(clock.Now())
 	if err != nil {
+		return Goal{}, false, err
+	}
+	if open.People, err = s.findPeople(ctx, open.Members); err != nil {
 		return Goal{}, false, err
 	}
 	open.ByModel = s.Speaker != nil && s.Speaker.HasModel(actor.ID)
@@ -143,6 +148,11 @@ func (d Draft) newOpening(now time.Time) (flow.Opening, error) {
 	set(&l.Turns, d.MaxTurns, "max_turns", 1, MaxTurns)
 	set(&l.Depth, d.MaxDepth, "max_depth", 0, MaxDepth)
 	c.Field(len(o.Members) <= l.Members, "members", "name at most %d, which max_members allows", l.Members)
+	if d.PersonTime != 0 {
+		l.PersonTime = d.PersonTime
+		c.Field(d.PersonTime >= time.Second && d.PersonTime <= maxTime, "person_seconds", "use 1 to %d",
+			int(maxTime.Seconds()))
+	}
 	c.Field(d.Tokens >= 0 && d.Money >= 0, "budget", "is not negative")
 	c.Field(len(d.Key) <= maxKey, "idempotency_key", "use at most %d bytes", maxKey)
 	c.Field(!strings.HasPrefix(d.Key, "team/"), "idempotency_key", "use another one")
@@ -363,15 +373,18 @@ func (s *Service) Reassign(ctx context.Context, actor ident.Actor, id string, ta
 	if err := checkWrite(actor); err != nil {
 		return View{}, err
 	}
-	if _, err := s.ownGoal(ctx, actor, id); err != nil {
+	v, err := s.Get(ctx, actor, id)
+	if err != nil {
 		return View{}, err
 	}
-	a, err := s.Directory.Callable(ctx, actor, to)
-	if err != nil {
-		return View{}, fault.Field("to", fault.As(err).Safe)
+	if !hasPerson(v.State, to) {
+		a, err := s.Directory.Callable(ctx, actor, to)
+		if err != nil {
+			return View{}, fault.Field("to", fault.As(err).Safe)
+		}
+		to = a.Handle()
 	}
-	return s.changeAndRead(ctx, actor, id, flow.Event{Kind: flow.Reassigned, Agent: a.Handle(), Task: taskN,
-		Text: actor.Name})
+	return s.changeAndRead(ctx, actor, id, flow.Event{Kind: flow.Reassigned, Agent: to, Task: taskN, Text: actor.Name})
 }
 
 func (s *Service) changeAndRead(ctx context.Context, actor ident.Actor, id string, e flow.Event) (View, error) {

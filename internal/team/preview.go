@@ -19,6 +19,9 @@ func (s *Service) Preview(ctx context.Context, actor ident.Actor, d Draft) ([]fl
 	if err != nil {
 		return nil, err
 	}
+	if open.People, err = s.findPeople(ctx, open.Members); err != nil {
+		return nil, err
+	}
 	state, err := flow.Next(flow.State{}, flow.Event{Seq: 1, At: now, Kind: flow.Opened, Open: &open})
 	if err != nil {
 		return nil, asFault(err)

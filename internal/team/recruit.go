@@ -62,7 +62,7 @@ func (w work) findCandidates(ctx context.Context, text string) (list []flow.Cand
 	case flow.RecruitNetwork:
 		q.Wide = true
 	case flow.RecruitMembers:
-		return w.namedCandidates(ctx, q)
+		return w.namedCandidates(ctx, q, text)
 	}
 	page, err := w.s.Directory.Search(ctx, w.actor, q)
 	if err != nil {
@@ -82,9 +82,11 @@ func (w work) findCandidates(ctx context.Context, text string) (list []flow.Cand
 			break
 		}
 	}
+	list = addPeople(w.state, list, text)
 	// Members that the person named come first, because the person wants them in the team.
 	for _, k := range slices.Backward(w.state.Members) {
-		if i := slices.IndexFunc(list, func(c flow.Candidate) bool { return c.Handle == k.Handle }); k.Named && i > 0 {
+		i := slices.IndexFunc(list, func(c flow.Candidate) bool { return c.Handle == k.Handle })
+		if k.Named && !k.Person && i > 0 {
 			c := list[i]
 			list = slices.Insert(slices.Delete(list, i, i+1), 0, c)
 		}
@@ -93,15 +95,18 @@ func (w work) findCandidates(ctx context.Context, text string) (list []flow.Cand
 }
 
 // namedCandidates orders the members that the person named by their fit for a part. All of them may do it.
-func (w work) namedCandidates(ctx context.Context, q hub.Query) (list []flow.Candidate, err error) {
+func (w work) namedCandidates(ctx context.Context, q hub.Query, text string) (list []flow.Candidate, err error) {
 	type fit struct {
 		flow.Candidate
 		words int
 	}
 	var fits []fit
 	for _, k := range w.state.Members {
-		a, err := w.s.Directory.Callable(ctx, w.actor, k.Handle)
+		if k.Person {
+			continue
+		}
 		f := fit{Candidate: flow.Candidate{Handle: k.Handle, Why: "named by the person"}}
+		a, err := w.s.Directory.Callable(ctx, w.actor, k.Handle)
 		if err == nil {
 			f.Live = string(a.Liveness.State)
 			var found []string
@@ -116,7 +121,7 @@ func (w work) namedCandidates(ctx context.Context, q hub.Query) (list []flow.Can
 	for _, f := range fits {
 		list = append(list, f.Candidate)
 	}
-	return list, nil
+	return addPeople(w.state, list, text), nil
 }
 
 func isDown(a hub.Agent) bool {

@@ -81,6 +81,11 @@ type Conversations interface {
 	StopTask(ctx context.Context, actor ident.Actor, id, reason string) error
 	// Archive takes a conversation out of the actor's list of current ones.
 	Archive(ctx context.Context, actor ident.Actor, id string) error
+	// AskPerson asks another person in a new conversation with the actor, and returns it with the number of the question.
+	AskPerson(ctx context.Context, actor ident.Actor, person, title, text string) (conversationID string, seq int64,
+		err error)
+	// AwaitPerson waits for the first message of a person in a conversation after a number.
+	AwaitPerson(ctx context.Context, actor ident.Actor, person, conversationID string, after int64) (string, error)
 	// TaskOf returns the task that an earlier Ask with the ClientID started; a NotFound fault if there is none.
 	TaskOf(ctx context.Context, actor ident.Actor, agent, clientID string) (task.Task, error)
 }
@@ -89,6 +94,8 @@ type Conversations interface {
 type People interface {
 	// MayAct returns false for an account that is disabled or gone.
 	MayAct(ctx context.Context, accountID string) (bool, error)
+	// IsPerson reports whether a name is that of a person of this portal who may act.
+	IsPerson(ctx context.Context, name string) (bool, error)
 }
 
 // Question is the state of a team in which the lead has the turn. Talk are the last texts of members and people.

@@ -145,9 +145,10 @@ type agents struct {
 	byID    map[string]*asked
 	order   []string // texts of questions, with the agent
 	stopped []string
-	gone    bool // the account may not act
-	busy    int  // how many questions are refused as busy
-	down    bool // no question gets through
+	gone    bool                     // the account may not act
+	busy    int                      // how many questions are refused as busy
+	down    bool                     // no question gets through
+	people  map[string]time.Duration // the time that a person takes to answer
 }
 
 // asked is a question to an agent.
@@ -243,9 +244,13 @@ func (a *agents) finish(k *asked, r task.Result) {
 	close(k.result)
 }
 
-func (a *agents) Post(_ context.Context, _ ident.Actor, _ string, d chat.Draft) (chat.Posted, error) {
+func (a *agents) Post(_ context.Context, _ ident.Actor, id string, d chat.Draft) (chat.Posted, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if d.Resumes == "" { // a message to a person
+		a.order = append(a.order, a.byID[id].agent+": "+task.PlainText(d.Parts))
+		return chat.Posted{}, nil
+	}
 	if k, ok := a.tasks[d.ClientID]; ok {
 		return chat.Posted{Message: chat.Message{Seq: k.seq}, Repeat: true}, nil
 	}
@@ -294,6 +299,39 @@ func (a *agents) TaskOf(_ context.Context, _ ident.Actor, _, clientID string) (t
 		return k.Task, nil
 	}
 	return task.Task{}, fault.New(fault.NotFound, "no task")
+}
+
+func (a *agents) IsPerson(_ context.Context, name string) (bool, error) {
+	_, ok := a.people[name]
+	return ok || name == "ada", nil
+}
+
+func (a *agents) AskPerson(_ context.Context, _ ident.Actor, person, _, text string) (string, int64, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.people[person] < 0 {
+		return "", 0, fault.New(fault.Conflict, "%s cannot be invited.", person)
+	}
+	k := &asked{Task: task.Task{ID: ident.NewID(), ConversationID: ident.NewID()}, agent: person,
+		result: make(chan struct{})}
+	a.byID[k.ConversationID], a.byID[k.ID] = k, k
+	a.order = append(a.order, person+": "+text)
+	wait := a.people[person]
+	go func() {
+		time.Sleep(wait)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.finish(k, task.Done(person+" says blue"))
+	}()
+	return k.ConversationID, 1, nil
+}
+
+func (a *agents) AwaitPerson(ctx context.Context, actor ident.Actor, _, conversation string, _ int64) (string, error) {
+	a.mu.Lock()
+	k := a.byID[conversation]
+	a.mu.Unlock()
+	_, m, err := a.AwaitTask(ctx, actor, k.Task)
+	return task.PlainText(m.Parts), err
 }
 
 func (a *agents) MayAct(context.Context, string) (bool, error) {

@@ -38,9 +38,12 @@ func (w work) runEffect(ctx context.Context) {
 	case flow.DoInvite:
 		w.inviteAgent(ctx)
 	case flow.DoTask:
-		if w.state.Tasks[w.effect.Task-1].Team {
+		switch {
+		case w.state.Tasks[w.effect.Task-1].Team:
 			w.runTeam(ctx)
-		} else {
+		case hasPerson(w.state, w.effect.Agent):
+			w.runPersonTask(ctx)
+		default:
 			w.runTask(ctx)
 		}
 	case flow.DoStop:
@@ -82,6 +85,10 @@ func (w work) inviteAgent(ctx context.Context) {
 	if name, _, _ := strings.Cut(e.Agent, "@"); name == AgentName {
 		e.Kind, e.Text = flow.Refused, "It forms teams of its own."
 		w.reportEvent(e)
+		return
+	}
+	if hasPerson(w.state, e.Agent) {
+		w.invitePerson(ctx)
 		return
 	}
 	var a hub.Agent
@@ -259,6 +266,10 @@ func (w work) stopTask(ctx context.Context) {
 			return w.stopTeam(ctx, ref.Goal)
 		case ref.TaskID != "":
 			return w.s.Conversations.StopTask(ctx, w.actor, ref.TaskID, "The team no longer needs it.")
+		case ref.ConversationID != "":
+			return w.closeQuestion(ctx)
+		case hasPerson(w.state, w.effect.Agent):
+			return nil
 		}
 		return w.stopUnknown(ctx)
 	})
@@ -291,10 +302,9 @@ func (w work) stopUnknown(ctx context.Context) error {
 
 // hearMember asks a member for its contribution to the talk, which is its move.
 func (w work) hearMember(ctx context.Context) {
-	for _, k := range w.state.Members {
-		if k.Handle == w.effect.Agent && k.Person {
-			return // people speak by themselves
-		}
+	if hasPerson(w.state, w.effect.Agent) {
+		w.hearPerson(ctx)
+		return
 	}
 	id := fmt.Sprintf("goal/%s/turn/%d", w.goal.ID, w.effect.Turn)
 	var asked chat.Asked

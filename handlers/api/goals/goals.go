@@ -60,6 +60,7 @@ type StartBody struct {
 	MaxMembers     *int         `json:"max_members"`
 	MaxTurns       *int         `json:"max_turns"`
 	MaxDepth       *int         `json:"max_depth"`
+	PersonSeconds  int          `json:"person_seconds"`
 	Budget         *BudgetBody  `json:"budget"`
 	IdempotencyKey string       `json:"idempotency_key"`
 }
@@ -70,7 +71,8 @@ func (a *API) startGoal(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	d := team.Draft{Goal: in.Goal, Members: in.Members, Recruit: in.Recruit, RequireAll: in.RequireAll,
-		MaxMembers: in.MaxMembers, MaxTurns: in.MaxTurns, MaxDepth: in.MaxDepth, Key: in.IdempotencyKey}
+		MaxMembers: in.MaxMembers, MaxTurns: in.MaxTurns, MaxDepth: in.MaxDepth, Key: in.IdempotencyKey,
+		PersonTime: time.Duration(in.PersonSeconds) * time.Second}
 	if in.Deadline != nil {
 		d.Deadline = *in.Deadline
 	}

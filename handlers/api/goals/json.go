@@ -53,6 +53,7 @@ type Member struct {
 	Handle   string   `json:"handle"`
 	Role     string   `json:"role"` // lead, member
 	State    string   `json:"state"`
+	Person   bool     `json:"person,omitempty"`
 	Why      string   `json:"why,omitempty"`
 	Note     string   `json:"note,omitempty"`
 	Goal     string   `json:"goal,omitempty"` // of the team below
@@ -66,6 +67,7 @@ type Task struct {
 	Owner          string `json:"owner"`
 	Text           string `json:"text"`
 	State          string `json:"state"`
+	DueAt          string `json:"due_at,omitempty"` // the team goes on then
 	Attempt        int    `json:"attempt"`
 	Needs          []int  `json:"needs,omitempty"`
 	Result         string `json:"result,omitempty"`
@@ -103,12 +105,14 @@ type Trigger struct {
 
 // Limits are the limits of a goal.
 type Limits struct {
-	MaxMembers int    `json:"max_members"`
-	MaxTurns   int    `json:"max_turns"`
-	MaxDepth   int    `json:"max_depth"`
-	Deadline   string `json:"deadline"`
-	Tokens     int64  `json:"tokens,omitempty"`
-	Cost       string `json:"cost,omitempty"`
+	MaxMembers int `json:"max_members"`
+	MaxTurns   int `json:"max_turns"`
+	MaxDepth   int `json:"max_depth"`
+	// PersonSeconds is the time that people have for an answer.
+	PersonSeconds int    `json:"person_seconds"`
+	Deadline      string `json:"deadline"`
+	Tokens        int64  `json:"tokens,omitempty"`
+	Cost          string `json:"cost,omitempty"`
 }
 
 // Cost is the cost of models: for the talk of the team and for the work on its tasks. Money is a decimal number.
@@ -127,12 +131,17 @@ func NewGoal(v team.View) Goal {
 		Cost: Cost{Talk: spending.FormatCost(s.Talk.Money), Work: spending.FormatCost(s.Work.Money),
 			TalkTokens: s.Talk.Tokens, WorkTokens: s.Work.Tokens},
 		Limits: Limits{MaxMembers: s.Limits.Members, MaxTurns: s.Limits.Turns, MaxDepth: s.Limits.Depth,
-			Deadline: respond.FormatTime(s.Until), Tokens: s.Limits.Tokens}}
+			PersonSeconds: int(s.Limits.PersonTime.Seconds()),
+			Deadline:      respond.FormatTime(s.Until), Tokens: s.Limits.Tokens}}
 	if s.Limits.Money > 0 {
 		j.Limits.Cost = spending.FormatCost(s.Limits.Money)
 	}
 	for _, t := range s.Tasks {
-		j.Tasks = append(j.Tasks, newTask(t))
+		k := newTask(t)
+		if due := flow.DueAt(s, t); !due.IsZero() {
+			k.DueAt = respond.FormatTime(due)
+		}
+		j.Tasks = append(j.Tasks, k)
 	}
 	j.Parts = newParts(s.Parts)
 	if s.Turn != nil {
@@ -148,7 +157,7 @@ func NewGoal(v team.View) Goal {
 func newTeam(v team.View) []Member {
 	list := []Member{{Handle: flow.Lead, Role: "lead", State: string(flow.IsMember)}}
 	for _, k := range v.State.Members {
-		m := Member{Handle: k.Handle, Role: "member", State: string(k.State), Why: k.Why, Note: k.Note}
+		m := Member{Handle: k.Handle, Role: "member", State: string(k.State), Person: k.Person, Why: k.Why, Note: k.Note}
 		for _, b := range v.Below {
 			if b.ParentTask < 1 || b.ParentTask > len(v.State.Tasks) || v.State.Tasks[b.ParentTask-1].Owner != k.Handle {
 				continue

@@ -165,14 +165,15 @@ func readForm(in url.Values) templates.GoalForm {
 	v := templates.GoalForm{Goal: request.NormalizeLines(in.Get("goal")), Members: in.Get("members"),
 		RequireAll: in.Get("require_all") != "", Recruit: in.Get("recruit"), MaxMembers: in.Get("max_members"),
 		MaxTurns: in.Get("max_turns"), MaxDepth: in.Get("max_depth"), Minutes: in.Get("minutes"), Tokens: in.Get("tokens"),
-		Cost: in.Get("cost"), Key: in.Get("key")}
+		PersonMinutes: in.Get("person_minutes"), Cost: in.Get("cost"), Key: in.Get("key")}
 	v.More = v.Members != "" || v.RequireAll || v.MaxMembers != "" || v.MaxTurns != "" || v.Minutes != "" ||
-		v.Recruit != "" || v.MaxDepth != "" || v.Tokens != "" || v.Cost != ""
+		v.Recruit != "" || v.MaxDepth != "" || v.PersonMinutes != "" || v.Tokens != "" || v.Cost != ""
 	v.Recruit = cmp.Or(v.Recruit, recruitAuto)
 	v.MaxMembers = cmp.Or(v.MaxMembers, strconv.Itoa(team.DefaultMembers))
 	v.MaxTurns = cmp.Or(v.MaxTurns, strconv.Itoa(team.DefaultTurns))
 	v.MaxDepth = cmp.Or(v.MaxDepth, strconv.Itoa(team.DefaultDepth))
 	v.Minutes = cmp.Or(v.Minutes, "30")
+	v.PersonMinutes = cmp.Or(v.PersonMinutes, "10")
 	v.Key = cmp.Or(v.Key, ident.NewID())
 	return v
 }
@@ -199,6 +200,9 @@ func newDraft(v templates.GoalForm) (team.Draft, error) {
 		d.Tokens = int64(*number(v.Tokens, "tokens"))
 		c.Field(d.Tokens > 0, "tokens", "use a number above 0, or none")
 	}
+	wait := number(v.PersonMinutes, "person_minutes")
+	c.Field(*wait >= 1 && *wait <= 24*60, "person_minutes", "use 1 to 1440")
+	d.PersonTime = time.Duration(*wait) * time.Minute
 	money, err := spending.ParseCost(v.Cost)
 	c.Field(err == nil, "cost", "use a sum such as 2.50")
 	d.Money = money

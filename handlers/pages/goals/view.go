@@ -51,6 +51,10 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	done := 0
 	for _, t := range s.Tasks {
 		task := d.newTask(t)
+		task.Person = isPerson(s, t.Owner)
+		if due := flow.DueAt(s, t); !due.IsZero() && (task.Person || task.Asks) {
+			task.Waits, task.Due = true, pages.FormatMoment(due)
+		}
 		if !s.Phase.Final() && t.Status != flow.Completed {
 			task.Others = otherAgents(s, t)
 			task.MayMove = true
@@ -66,8 +70,8 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 		}
 	}
 	for _, k := range s.Members {
-		out.Members = append(out.Members, templates.GoalMember{Handle: k.Handle, State: memberWords[k.State],
-			Why: k.Why, Note: k.Note})
+		out.Members = append(out.Members, templates.GoalMember{Handle: k.Handle, Person: k.Person,
+			State: memberWords[k.State], Why: k.Why, Note: k.Note})
 	}
 	for _, e := range events {
 		if ev, ok := newEvent(e); ok {
@@ -79,6 +83,10 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	}
 	out.Meters = newMeters(s, done)
 	return out
+}
+
+func isPerson(s flow.State, handle string) bool {
+	return slices.ContainsFunc(s.Members, func(k flow.Member) bool { return k.Person && k.Handle == handle })
 }
 
 // otherAgents returns the agents that were found for the part of a task, and the members, without its owner.

@@ -65,7 +65,7 @@ type Limits struct {
 	Searches int `json:"searches"` // for members
 	Repairs  int `json:"repairs"`  // of one turn, before the rules decide
 	// Time is the longest time from the opening to the end. TurnTime bounds one turn, TaskTime one attempt of a task, and
-	// PersonTime a wait for a person.
+	// PersonTime a wait for a person, also for one that has a task or the turn.
 	Time       time.Duration `json:"time"`
 	TurnTime   time.Duration `json:"turn_time"`
 	TaskTime   time.Duration `json:"task_time"`
@@ -81,6 +81,8 @@ type Opening struct {
 	// Members are the agents and people that the person named. With RequireAll the goal fails without one of them.
 	Members    []string `json:"members,omitempty"`
 	RequireAll bool     `json:"require_all,omitempty"`
+	// People are those of Members that are people.
+	People []string `json:"people,omitempty"`
 	// Recruit selects where members are searched: Here, Network, or Members for none but those named.
 	Recruit Recruit `json:"recruit"`
 	// ByModel is true if a model decides for the lead; otherwise rules do.

@@ -123,6 +123,9 @@ func (m machine) assignOne(a Assignment, before []int, number int) error {
 	if a.Team && m.Limits.Depth < 1 {
 		return illegal("no team may be formed below this one")
 	}
+	if a.Team && isPerson(m.State, a.Owner) {
+		return illegal("%s is a person, who forms no team", a.Owner)
+	}
 	if slices.Contains(m.Open.Above, a.Owner) {
 		return illegal("%s waits for this team, so it cannot work for it", a.Owner)
 	}

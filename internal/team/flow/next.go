@@ -181,7 +181,8 @@ func (m machine) openGoal(e Event) error {
 	m.Begun, m.Until, m.Search = e.At, e.At.Add(l.Time), o.Goal
 	for _, h := range o.Members {
 		if m.findMember(h) == nil && h != Lead {
-			m.Members = append(m.Members, Member{Handle: h, State: Invited, Named: true, Why: "named by the person"})
+			m.Members = append(m.Members, Member{Handle: h, State: Invited, Named: true, Why: "named by the person",
+				Person: slices.Contains(o.People, h)})
 		}
 	}
 	if len(m.Members) > l.Members {
@@ -322,7 +323,12 @@ func (m machine) passInput(e Event) error {
 		if err := checkText(e.Text, "answer"); err != nil {
 			return err
 		}
-		t.Status, t.Answers = Working, append(slices.Clip(t.Answers), e.Text)
+		t.Answers = append(slices.Clip(t.Answers), e.Text)
+		if isPerson(m.State, t.Owner) { // the answer is the result, and no agent waits for it
+			m.endAttempt(t, Completed, e.Text)
+			return nil
+		}
+		t.Status = Working
 		t.Started = m.Now // the time of the person is not that of the task
 	default:
 		return illegal("task %d takes no such message now: it is %s", e.Task, t.Status)

@@ -90,17 +90,52 @@ func (m machine) explainEmpty(missing []string) string {
 func (m machine) checkTimes() {
 	for i := range m.Tasks {
 		t := &m.Tasks[i]
+		due := DueAt(*m.State, *t)
 		switch {
-		case t.Status == Working && !m.Now.Before(t.Started.Add(m.Limits.TaskTime)):
-			m.cutOff(t, Broken, fmt.Sprintf("%s did not answer within %s.", t.Owner, m.Limits.TaskTime))
-		case t.Status == Input && !m.Now.Before(t.Asked.Add(m.Limits.PersonTime)):
+		case due.IsZero() || m.Now.Before(due):
+		case isPerson(m.State, t.Owner):
+			m.cutOff(t, Broken, fmt.Sprintf("%s did not answer within %s.", t.Owner, spell(m.Limits.PersonTime)))
+		case t.Status == Working:
+			m.cutOff(t, Broken, fmt.Sprintf("%s did not answer within %s.", t.Owner, spell(m.Limits.TaskTime)))
+		default:
 			m.cutOff(t, Broken, fmt.Sprintf("%s asked a question, and no answer came within %s.", t.Owner,
-				m.Limits.PersonTime))
+				spell(m.Limits.PersonTime)))
 		}
 	}
 	if m.Turn != nil && !m.Now.Before(m.turnEnd()) {
 		m.failTurn("It did not answer in time.")
 	}
+}
+
+// DueAt returns the time at which the attempt of a task ends if no answer comes; zero for one that waits for none.
+func DueAt(s State, t Task) time.Time {
+	switch {
+	case t.Status == Input:
+		return t.Asked.Add(s.Limits.PersonTime)
+	case t.Status == Working && isPerson(&s, t.Owner):
+		return t.Started.Add(s.Limits.PersonTime)
+	case t.Status == Working:
+		return t.Started.Add(s.Limits.TaskTime)
+	}
+	return time.Time{}
+}
+
+// isPerson reports whether a member is a person.
+func isPerson(s *State, handle string) bool {
+	return slices.ContainsFunc(s.Members, func(k Member) bool { return k.Person && k.Handle == handle })
+}
+
+// spell returns a time without zero units at its end, such as 10m.
+func spell(d time.Duration) string {
+	s := d.String()
+	s, _ = strings.CutSuffix(s, "m0s")
+	if s != d.String() {
+		s += "m"
+	}
+	if h, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = h + "h"
+	}
+	return s
 }
 
 // turnEnd returns the time at which the open turn ends.
@@ -257,11 +292,8 @@ func WakeAt(s State) time.Time {
 		consider(machine{&s}.turnEnd())
 	}
 	for _, t := range s.Tasks {
-		switch t.Status {
-		case Working:
-			consider(t.Started.Add(s.Limits.TaskTime))
-		case Input:
-			consider(t.Asked.Add(s.Limits.PersonTime))
+		if due := DueAt(s, t); !due.IsZero() {
+			consider(due)
 		}
 	}
 	for _, t := range s.Triggers {
