@@ -87,6 +87,7 @@ type GoalTask struct {
 	N, Attempt                                                    int
 	Text, Owner, Code, State, Reason, Question, After, Took, Chat string
 	Goal                                                          string
+	Cost                                                          string
 	Asks, Person                                                  bool
 	Waits                                                         bool // for a person, until Due
 	Due                                                           Time

@@ -75,7 +75,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		a2a:   remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host, Tools: sessions}),
 		peer: remote.NewPeer(remote.PeerConfig{Config: remote.Config{Log: p.log, Portal: host},
 			Portals: callerPortals{p}}),
-		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log, Meter: p.usage, Guard: p.ceilings}),
+		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log, Meter: workMeter{p}, Guard: p.ceilings}),
 		mcp:    servers,
 		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}}),
 		build: builtin.New(builtin.Config{
@@ -91,7 +91,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	d.lead = lead.New(lead.Config{RT: patient, PortalRT: portalRT, Models: p.models, Budget: budget, Meter: p.usage,
 		Prices: p.prices})
 	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: portalRT, Models: p.models,
-		Tools: tools, Grants: tools, Meter: p.usage, Guard: p.ceilings, Summaries: p.db.Talks,
+		Tools: tools, Grants: tools, Meter: workMeter{p}, Guard: p.ceilings, Summaries: p.db.Talks,
 		Budget: budget, Log: p.log})
 	return d
 }

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/team"
+	"agentsite/internal/usage"
 )
 
 // newTeams builds the service of goals.
@@ -133,6 +134,39 @@ func (t teamPorts) IsPerson(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	return err == nil && !a.Disabled(), err
+}
+
+// RootOf implements team.Conversations. A question of an agent names the task that it belongs to in its client id.
+func (t teamPorts) RootOf(ctx context.Context, taskID string) (clientID, callerID string, err error) {
+	for range task.MaxChain + 1 {
+		face, caller, asked, err := t.portal.db.Tasks.AskedAs(ctx, taskID)
+		switch { // only the portal gives these faces
+		case err != nil:
+			return "", "", err
+		case face == "goal":
+			return asked, caller, nil
+		case face != "agent":
+			return "", "", nil
+		}
+		taskID, _, _ = strings.Cut(asked, "/")
+	}
+	return "", "", nil
+}
+
+// workMeter counts the usage of models, and adds it to the goals for which they worked.
+type workMeter struct{ portal *Portal }
+
+// Count implements usage.Meter.
+func (m workMeter) Count(ctx context.Context, c usage.Call) {
+	p := m.portal
+	p.usage.Count(ctx, c)
+	if c.TaskID == "" || c.CallerKind != string(ident.Person) {
+		return
+	}
+	cost := p.prices.Cost(c.Model, c.Price, c.Input, c.Output)
+	if err := p.teams.Spend(ctx, c.TaskID, c.Input+c.Output, cost); err != nil && !fault.Is(err, fault.NotFound) {
+		p.log.Warn("add the cost of a model to a goal", "task", c.TaskID, "error", err)
+	}
 }
 
 // MayAct implements team.People.

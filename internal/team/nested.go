@@ -26,12 +26,18 @@ func (w work) runTeam(ctx context.Context) {
 	if t.Status == flow.Ready {
 		w.reportEvent(flow.Event{Kind: flow.Started, Task: t.N, Attempt: t.Attempt, Ref: &flow.Ref{Goal: below.ID}})
 	}
-	state, err := w.awaitGoal(ctx, below.ID)
+	costs := []flow.Cost{{Talk: true}, {}}
+	state, err := w.awaitGoal(ctx, below.ID, func(s flow.State) {
+		if now := []flow.Cost{withTalk(s.Talk), s.Work}; !slices.Equal(now, costs) {
+			costs = now
+			w.reportEvent(flow.Event{Kind: flow.Spent, Task: t.N, Attempt: t.Attempt, Costs: now})
+		}
+	})
 	if ctx.Err() != nil {
 		return
 	}
 	e := flow.Event{Kind: flow.Ended, Task: t.N, Attempt: t.Attempt, Status: flow.Completed, Text: state.Conclusion,
-		Costs: []flow.Cost{state.Talk, state.Work}}
+		Costs: []flow.Cost{withTalk(state.Talk), state.Work}}
 	switch {
 	case err != nil:
 		e.Status, e.Text, e.Costs = flow.Broken, fault.As(err).Safe, nil
@@ -42,6 +48,8 @@ func (w work) runTeam(ctx context.Context) {
 	}
 	w.reportEvent(e)
 }
+
+func withTalk(c flow.Cost) flow.Cost { c.Talk = true; return c }
 
 // formTeam starts the team of a task. A team that was started before is returned.
 func (w work) formTeam(ctx context.Context, t flow.Task) (g Goal, err error) {
@@ -124,8 +132,8 @@ func (w work) openingBelow(t flow.Task) (flow.Opening, error) {
 	return o, nil
 }
 
-// awaitGoal waits until a goal has ended and returns its state.
-func (w work) awaitGoal(ctx context.Context, id string) (flow.State, error) {
+// awaitGoal waits until a goal has ended and returns its state. It calls seen with states before.
+func (w work) awaitGoal(ctx context.Context, id string, seen func(flow.State)) (flow.State, error) {
 	k := w.s.addWatcher(id)
 	defer w.s.removeWatcher(id, k)
 	for {
@@ -135,6 +143,12 @@ func (w work) awaitGoal(ctx context.Context, id string) (flow.State, error) {
 		}
 		if !g.Open {
 			return w.s.replayLog(ctx, id)
+		}
+		w.s.mu.Lock()
+		r := w.s.runners[id]
+		w.s.mu.Unlock()
+		if r != nil {
+			seen(*r.shown.Load())
 		}
 		select {
 		case <-k.wake:

@@ -166,7 +166,7 @@ func (w work) awaitPerson(ctx context.Context, ref flow.Ref) (text string, err e
 func (w work) closeQuestion(ctx context.Context) error {
 	_, err := w.s.Conversations.Post(ctx, w.actor, w.effect.Ref.ConversationID, chat.Draft{Face: face,
 		ClientID: attemptID(w.goal.ID, w.effect.Task, w.effect.Attempt) + "/" + w.effect.Key,
-		Parts: []task.Part{task.TextPart("The team went on without an answer. It needs none any more.")}})
+		Parts:    []task.Part{task.TextPart("The team went on without an answer. It needs none any more.")}})
 	return err
 }
 

@@ -86,6 +86,9 @@ type Conversations interface {
 		err error)
 	// AwaitPerson waits for the first message of a person in a conversation after a number.
 	AwaitPerson(ctx context.Context, actor ident.Actor, person, conversationID string, after int64) (string, error)
+	// RootOf returns the client id of the question with which the work on a task began, and the account of its caller:
+	// questions that agents asked each other on the way are followed back. "" if it began with no goal.
+	RootOf(ctx context.Context, taskID string) (clientID, callerID string, err error)
 	// TaskOf returns the task that an earlier Ask with the ClientID started; a NotFound fault if there is none.
 	TaskOf(ctx context.Context, actor ident.Actor, agent, clientID string) (task.Task, error)
 }

@@ -145,10 +145,11 @@ type agents struct {
 	byID    map[string]*asked
 	order   []string // texts of questions, with the agent
 	stopped []string
-	gone    bool                     // the account may not act
-	busy    int                      // how many questions are refused as busy
-	down    bool                     // no question gets through
-	people  map[string]time.Duration // the time that a person takes to answer
+	gone    bool                       // the account may not act
+	busy    int                        // how many questions are refused as busy
+	down    bool                       // no question gets through
+	spend   func(agent, taskID string) // called before each answer
+	people  map[string]time.Duration   // the time that a person takes to answer
 }
 
 // asked is a question to an agent.
@@ -227,6 +228,9 @@ func (a *agents) work(k *asked, text string) {
 	does := a.does[k.agent]
 	a.mu.Unlock()
 	r := does(text)
+	if a.spend != nil {
+		a.spend(k.agent, k.ID)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.finish(k, r)
@@ -304,6 +308,17 @@ func (a *agents) TaskOf(_ context.Context, _ ident.Actor, _, clientID string) (t
 func (a *agents) IsPerson(_ context.Context, name string) (bool, error) {
 	_, ok := a.people[name]
 	return ok || name == "ada", nil
+}
+
+func (a *agents) RootOf(_ context.Context, taskID string) (string, string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, k := range a.tasks {
+		if k.ID == taskID {
+			return id, "ada", nil
+		}
+	}
+	return "", "", nil
 }
 
 func (a *agents) AskPerson(_ context.Context, _ ident.Actor, person, _, text string) (string, int64, error) {

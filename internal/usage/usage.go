@@ -24,6 +24,8 @@ const (
 
 // Call is one answer of a model.
 type Call struct {
+	// TaskID is the durable task in which the model was asked, "" for none. It is not stored.
+	TaskID  string
 	AgentID string
 	OwnerID string // of the agent; only Guard reads it, because the store finds it by the agent
 	// Caller is the person behind the call. Guests and people of other portals are counted by kind only.

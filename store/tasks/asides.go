@@ -20,6 +20,19 @@ func (d *Tasks) Asides(ctx context.Context, t task.Task) ([]task.Task, error) {
 	return tasksOf(rows)
 }
 
+// AskedAs returns the face of a task, its caller, and the client id of the message that asks for it, "" if that is gone.
+func (d *Tasks) AskedAs(ctx context.Context, taskID string) (face, callerID, clientID string, err error) {
+	var r struct {
+		Face     string `db:"face"`
+		CallerID string `db:"caller_id"`
+		ClientID string `db:"client_id"`
+	}
+	err = d.db.Get(ctx, &r, `SELECT t.face, t.caller_id, COALESCE((SELECT MIN(c.client_id) FROM client_ids c
+			WHERE c.conversation_id = t.conversation_id AND c.seq = t.message_seq), '') AS client_id
+		FROM tasks t WHERE t.id = ?`, taskID)
+	return r.Face, r.CallerID, r.ClientID, engine.MapError(err)
+}
+
 // Orphans implements chat.Tasks. Only tasks in the outbox run again after a start.
 func (d *Tasks) Orphans(ctx context.Context) ([]task.Task, error) {
 	var rows []taskRow

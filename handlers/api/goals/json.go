@@ -62,12 +62,15 @@ type Member struct {
 
 // Task is a task on the board of a team.
 type Task struct {
-	ID             string `json:"id"`
-	Part           int    `json:"part,omitempty"`
-	Owner          string `json:"owner"`
-	Text           string `json:"text"`
-	State          string `json:"state"`
-	DueAt          string `json:"due_at,omitempty"` // the team goes on then
+	ID    string `json:"id"`
+	Part  int    `json:"part,omitempty"`
+	Owner string `json:"owner"`
+	Text  string `json:"text"`
+	State string `json:"state"`
+	DueAt string `json:"due_at,omitempty"` // the team goes on then
+	// Tokens and Cost are those of models, of all attempts and of the teams below.
+	Tokens         int64  `json:"tokens,omitempty"`
+	Cost           string `json:"cost,omitempty"`
 	Attempt        int    `json:"attempt"`
 	Needs          []int  `json:"needs,omitempty"`
 	Result         string `json:"result,omitempty"`
@@ -140,6 +143,9 @@ func NewGoal(v team.View) Goal {
 		k := newTask(t)
 		if due := flow.DueAt(s, t); !due.IsZero() {
 			k.DueAt = respond.FormatTime(due)
+		}
+		if k.Tokens = t.Cost.Tokens; t.Cost.Money > 0 {
+			k.Cost = spending.FormatCost(t.Cost.Money)
 		}
 		j.Tasks = append(j.Tasks, k)
 	}

@@ -52,6 +52,12 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	for _, t := range s.Tasks {
 		task := d.newTask(t)
 		task.Person = isPerson(s, t.Owner)
+		if t.Cost.Tokens > 0 {
+			task.Cost = pages.FormatNumber(t.Cost.Tokens) + " tokens"
+		}
+		if t.Cost.Money > 0 {
+			task.Cost += ", " + formatCost(t.Cost.Money)
+		}
 		if due := flow.DueAt(s, t); !due.IsZero() && (task.Person || task.Asks) {
 			task.Waits, task.Due = true, pages.FormatMoment(due)
 		}

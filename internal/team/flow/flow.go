@@ -123,7 +123,7 @@ const (
 	Ended      Kind = "ended"      // Task, Attempt, Status, Text: result or reason, Costs
 	Reassigned Kind = "reassigned" // Task, Agent: the new owner, Text: the person that decided
 	Said       Kind = "said"       // Agent: the person, Text
-	Spent      Kind = "spent"      // Cost
+	Spent      Kind = "spent"      // Cost and Task, 0 for none; or Task, Attempt and Costs so far of a team below
 	Ticked     Kind = "ticked"     // a moment that WakeAt named
 	Stopped    Kind = "stopped"    // Agent: the person, Text: the reason; the goal is canceled
 )
@@ -144,7 +144,8 @@ type Event struct {
 	Move    *Move     `json:"move,omitempty"`
 	Ref     *Ref      `json:"ref,omitempty"`
 	Cost    *Cost     `json:"cost,omitempty"`
-	Costs   []Cost    `json:"costs,omitempty"` // of the team that did a task
+	// Costs are those of the team that does a task, from its beginning: talk and work.
+	Costs []Cost `json:"costs,omitempty"`
 }
 
 // Ref names the durable task of an attempt.
@@ -268,16 +269,26 @@ type Task struct {
 	Status Status   `json:"status"`
 	// Result is the text of a completed task, Reason the reason of a failed one. Question is the question of the owner,
 	// Answers the answers of the person so far.
-	Result   string    `json:"result,omitempty"`
-	Reason   string    `json:"reason,omitempty"`
-	Question string    `json:"question,omitempty"`
-	Answers  []string  `json:"answers,omitempty"`
-	Ref      Ref       `json:"ref,omitzero"`
-	Created  time.Time `json:"created"`
-	Started  time.Time `json:"started,omitzero"`
-	Ended    time.Time `json:"ended,omitzero"`
+	Result   string   `json:"result,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	Question string   `json:"question,omitempty"`
+	Answers  []string `json:"answers,omitempty"`
+	Ref      Ref      `json:"ref,omitzero"`
+	// Cost is the cost of all attempts, and Below that of the teams that did them, which is a part of it.
+	Cost    Cost        `json:"cost,omitzero"`
+	Below   []BelowCost `json:"below,omitempty"`
+	Created time.Time   `json:"created"`
+	Started time.Time   `json:"started,omitzero"`
+	Ended   time.Time   `json:"ended,omitzero"`
 	// Asked is the time of the question to the person.
 	Asked time.Time `json:"asked,omitzero"`
+}
+
+// BelowCost is the cost of the team that does one attempt of a task, as far as it is known.
+type BelowCost struct {
+	Attempt int  `json:"attempt"`
+	Talk    Cost `json:"talk"`
+	Work    Cost `json:"work"`
 }
 
 // MemberState is the state of a member.

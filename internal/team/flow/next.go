@@ -351,10 +351,30 @@ func (m machine) endTask(e Event) error {
 	return m.addCosts(e)
 }
 
-// addCosts adds the costs of a team below.
+// addCosts adds the part of the costs of a team below that was not added before. So each is counted once, however often
+// the team reports.
 func (m machine) addCosts(e Event) error {
+	t := m.findTask(e.Task)
+	if len(e.Costs) == 0 {
+		return nil
+	}
+	if t == nil || e.Attempt < 1 || e.Attempt > t.Attempt {
+		return illegal("there is no attempt %d of task %d", e.Attempt, e.Task)
+	}
+	t.Below = slices.Clone(t.Below)
+	i := slices.IndexFunc(t.Below, func(b BelowCost) bool { return b.Attempt == e.Attempt })
+	if i < 0 {
+		i = len(t.Below)
+		t.Below = append(t.Below, BelowCost{Attempt: e.Attempt})
+	}
 	for _, c := range e.Costs {
-		if err := m.addCost(Event{Cost: &c}); err != nil {
+		known := &t.Below[i].Work
+		if c.Talk {
+			known = &t.Below[i].Talk
+		}
+		more := Cost{Talk: c.Talk, Tokens: max(c.Tokens-known.Tokens, 0), Money: max(c.Money-known.Money, 0)}
+		known.Talk, known.Tokens, known.Money = c.Talk, known.Tokens+more.Tokens, known.Money+more.Money
+		if err := m.addCost(Event{Cost: &more, Task: e.Task}); err != nil {
 			return err
 		}
 	}
@@ -451,6 +471,9 @@ func (m machine) hearPerson(e Event) error {
 }
 
 func (m machine) addCost(e Event) error {
+	if len(e.Costs) > 0 {
+		return m.addCosts(Event{Task: e.Task, Attempt: e.Attempt, Costs: e.Costs})
+	}
 	if e.Cost == nil || e.Cost.Tokens < 0 || e.Cost.Money < 0 {
 		return illegal("a cost has an amount")
 	}
@@ -461,6 +484,10 @@ func (m machine) addCost(e Event) error {
 	to.Talk = e.Cost.Talk
 	to.Tokens += e.Cost.Tokens
 	to.Money += e.Cost.Money
+	if t := m.findTask(e.Task); t != nil {
+		t.Cost.Tokens += e.Cost.Tokens
+		t.Cost.Money += e.Cost.Money
+	}
 	return nil
 }
 
