@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,9 +69,11 @@ func (w work) findCandidates(ctx context.Context, text string) (list []flow.Cand
 	if err != nil {
 		return nil, err
 	}
+	// The page lists agents first that are known to be alive, such as those of this portal. A part goes to the fittest.
+	slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return cmp.Compare(b.Score, a.Score) })
 	best := 0.0
-	for _, r := range page.Results {
-		best = max(best, r.Score)
+	if len(page.Results) > 0 {
+		best = page.Results[0].Score
 	}
 	for _, r := range page.Results {
 		why := reasonOf(r)

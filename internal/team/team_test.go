@@ -945,3 +945,15 @@ func TestService_NoTeamsInACircleAndNoneTooDeep(t *testing.T) {
 		}
 	})
 }
+
+// A search lists agents that are known to be alive first; a part goes to the one that fits best all the same.
+func TestService_TheFittestGetsThePart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		w.live["eve"] = hub.Unknown
+		v := w.ends(w.start("Add multiply."))
+		if v.State.Tasks[0].Owner != "eve" || v.State.Parts[0].Candidates[1].Handle != "ann" {
+			t.Errorf("%+v", v.State.Parts)
+		}
+	})
+}
