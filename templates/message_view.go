@@ -44,7 +44,6 @@ type MessageView struct {
 	State     string // state of the task that the message ends
 	Mark      string // "failed", "canceled", "interrupted", "rejected", "busy", "input_required"; "" for success
 	Reason    string // why the task did not succeed, one sentence
-	Retry     string // text that the retry button sends again; "" shows no button
 	ChatID    string // id of the conversation, "" if the message has no page of its own
 	// YesNo shows buttons to answer the agent's question, while the message is the last one.
 	YesNo    bool
@@ -185,6 +184,21 @@ func (m MessageView) pageHref() string { return messageHref(m.ChatID, m.Seq) }
 
 // hasContent reports whether the message can be answered, copied and reacted to.
 func (m MessageView) hasContent() bool { return m.Gone == "" && m.ChatID != "" }
+
+// canRetry reports whether the agent can be asked for the answer again because it has none, or a part of one. A replaced
+// answer has no button: the newest one has it.
+func (m MessageView) canRetry() bool {
+	switch m.Mark {
+	case "failed", "interrupted", "canceled", "rejected", "busy":
+		return m.hasContent() && m.isAnswer()
+	}
+	return false
+}
+
+// canContinue reports whether the agent can be asked to go on from the part of an answer.
+func (m MessageView) canContinue() bool {
+	return (m.Mark == "interrupted" || m.Mark == "canceled") && m.canRetry() && m.Body != ""
+}
 
 // isAnswer reports whether the message is an answer that can be regenerated: the newest version of
 // an agent's answer to a task.

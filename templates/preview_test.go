@@ -165,8 +165,8 @@ func sampleConversation() ConversationView {
 			{ID: "M9", Seq: 9, Sender: tide, TaskID: "T2", Time: at("14:03", "2026-11-20T14:03:10.000Z"), Body: "<p>Here they are.</p>", Data: []DataPart{{"application/json", "{\n  \"harbour\": \"Brest\",\n  \"high\": [\"04:12\", \"16:38\"],\n  \"metres\": [6.8, 6.5]\n}"}}},
 			{ID: "M10", Seq: 10, Sender: nasty, TaskID: "T3", Time: at("14:04", ""), Body: SafeHTML("<p>" + longWord + "</p>"), Edited: true},
 			{ID: "M11", Seq: 11, Sender: Sender{Ref: "bob", Title: "bob", Handle: "bob", Person: true, Provenance: Provenance{Verified: true}}, Time: at("14:04", ""), Body: SafeHTML("<p>" + arabic + " " + emoji + "</p>")},
-			{ID: "M12", Seq: 12, Sender: reader, TaskID: "T4", Time: at("14:05", ""), Body: "<p>I began with page one, but</p>", Mark: "interrupted", Retry: "Go on", ChatID: "01JC"},
-			{ID: "M13", Seq: 13, Sender: tide, TaskID: "T5", Time: at("14:06", ""), Mark: "failed", Reason: "lighthouse.example.org did not answer within 30 seconds.", Retry: "When?", ChatID: "01JC"},
+			{ID: "M12", Seq: 12, Sender: reader, TaskID: "T4", Time: at("14:05", ""), Body: "<p>I began with page one, but</p>", Mark: "interrupted", ChatID: "01JC"},
+			{ID: "M13", Seq: 13, Sender: tide, TaskID: "T5", Time: at("14:06", ""), Mark: "failed", Reason: "lighthouse.example.org did not answer within 30 seconds.", ChatID: "01JC"},
 			{ID: "M14", Seq: 14, Sender: tide, TaskID: "T6", Time: at("14:07", ""), Body: "<p>At noon, I think.</p>", Newer: 17, ChatID: "01JC"},
 			{ID: "M15", Seq: 15, Sender: me, Mine: true, Time: at("14:08", ""), Body: "<p>Are you sure?</p>", Quote: &QuoteView{14, "Tide tables", "At noon, I think."}, ChatID: "01JC", Unread: true, Day: &Time{Text: "Today", ISO: "2026-11-21"},
 				Reactions: []ReactionView{{Emoji: "👍", By: []string{"bob", "ada@harbour.example"}, Mine: true}, {Emoji: "🌊", By: []string{"tide"}}}},
@@ -329,7 +329,7 @@ func TestMessage_IsOneElementForTheSocket(t *testing.T) {
 
 func TestMessage_EscapesWhatIsNotSafeHTML(t *testing.T) {
 	evil := `<script>alert(1)</script>"'`
-	page := string(render(t, Message(MessageView{Seq: 1, Sender: Sender{Ref: evil, Title: evil, Handle: evil}, Reason: evil, Mark: "failed", Retry: evil, Data: []DataPart{{evil, evil}}, Files: []FilePart{{Name: evil, Href: "javascript:alert(1)", Size: evil, Type: evil}, {Name: evil, Href: "javascript:alert(1)", Preview: evil}}, Quote: &QuoteView{1, evil, evil}, Reactions: []ReactionView{{Emoji: evil, By: []string{evil}}}, ChatID: evil})))
+	page := string(render(t, Message(MessageView{Seq: 1, Sender: Sender{Ref: evil, Title: evil, Handle: evil}, Reason: evil, Mark: "failed", Data: []DataPart{{evil, evil}}, Files: []FilePart{{Name: evil, Href: "javascript:alert(1)", Size: evil, Type: evil}, {Name: evil, Href: "javascript:alert(1)", Preview: evil}}, Quote: &QuoteView{1, evil, evil}, Reactions: []ReactionView{{Emoji: evil, By: []string{evil}}}, ChatID: evil})))
 	if strings.Contains(page, "<script") || strings.Contains(page, "javascript:") {
 		t.Errorf("unescaped: %s", page)
 	}

@@ -182,6 +182,14 @@
     } else if (act(row, el.dataset.do)) event.preventDefault();
   }, true);
 
+  root.addEventListener("submit", (event) => {
+    const row = event.target.matches("[data-again]") && rowAt(event.target);
+    if (!row) return;
+    event.preventDefault();
+    row.focus({ preventScroll: true });
+    again(row);
+  });
+
   // Buttons that need the script show themselves.
   const canCopy = Boolean(navigator.clipboard && navigator.clipboard.writeText);
   function reveal(box) {

@@ -220,10 +220,9 @@
     if (target === form) {
       event.preventDefault();
       submit();
-    } else if (target.matches("[data-retry]")) {
+    } else if (target.matches("[data-continue]")) {
       event.preventDefault();
-      say(target.elements.text.value, { client_id: target.elements.client_id.value });
-      target.remove();
+      say(target.elements.text.value, { client_id: target.elements.client_id.value, reply_to: Number(target.elements.reply_to.value) });
       focus();
     } else if (target.matches("[data-answer]")) {
       event.preventDefault();

@@ -34,7 +34,6 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 	if v.Quote != nil {
 		d.quote(ctx, actor, m, list, v.Quote, who)
 	}
-	v.Retry = d.retry(ctx, actor, m, list)
 	return v
 }
 
@@ -68,14 +67,7 @@ func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Mess
 // own reports whether a message looks different for this actor, so that its row must not be cached for
 // others.
 func own(actor ident.Actor, m chat.Message) bool {
-	if slices.ContainsFunc(m.Now.Reactions, func(x chat.Reaction) bool { return reacted(actor, x) }) {
-		return true
-	}
-	switch message.Mark(m) {
-	case "failed", "interrupted", "canceled":
-		return true // the author of the question gets a button to retry
-	}
-	return false
+	return slices.ContainsFunc(m.Now.Reactions, func(x chat.Reaction) bool { return reacted(actor, x) })
 }
 
 // answers reports whether a message is shown with a quote of the message that it replies to.
@@ -113,30 +105,4 @@ func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	if q.Text = "deleted"; quoted.Now.UnsaidAt.IsZero() {
 		q.Text = d.messages.Gist(*quoted)
 	}
-}
-
-// retry returns the text that asked for a task which failed, was interrupted or was canceled, to be sent
-// again; "" unless the actor wrote that text.
-func (d *Room) retry(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message) string {
-	switch message.Mark(m) {
-	case "failed", "interrupted", "canceled":
-	default:
-		return ""
-	}
-	t, err := d.tasks.Get(ctx, actor, m.TaskID)
-	if err != nil || t.MessageSeq < 1 {
-		return ""
-	}
-	if ask, ok := d.asked(ctx, actor, t, list); ok && message.Said(actor, ask.Sender) {
-		return asking(ask)
-	}
-	return ""
-}
-
-// asking returns the text of a message that consists of one text part, "" for other messages.
-func asking(m chat.Message) string {
-	if len(m.Parts) != 1 {
-		return ""
-	}
-	return m.Parts[0].Text
 }

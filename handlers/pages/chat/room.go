@@ -20,7 +20,6 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/task"
 	"agentsite/templates"
 )
 
@@ -242,20 +241,4 @@ func (d *Room) roomForm(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	return d.conversationAgain(w, r, actor, again{code: code, flash: pages.FirstError(messages, "")}, err)
-}
-
-// asked returns the message that started a task. ok is false if the actor may not read it. list is
-// searched before the database.
-func (d *Room) asked(ctx context.Context, actor ident.Actor, t task.Task, list []chat.Message) (chat.Message, bool) {
-	for _, m := range list {
-		if m.Seq == t.MessageSeq {
-			return m, true
-		}
-	}
-	older, _, err := d.chat.Messages(ctx, actor, t.ConversationID,
-		chat.Span{After: t.MessageSeq - 1, Before: t.MessageSeq + 1, Limit: 1})
-	if err != nil || len(older) == 0 {
-		return chat.Message{}, false
-	}
-	return older[0], true
 }

@@ -155,7 +155,7 @@ func TestMessage_MarksWhatWentWrong(t *testing.T) {
 		{task.Result{State: task.Failed, Reason: "It broke."}, "mark-failed", true},
 		{task.Result{State: task.Failed, Reason: "It broke.", Parts: []task.Part{task.TextPart("half an ans")}}, "mark-interrupted", true},
 		{task.Result{State: task.Canceled, Reason: "Stopped by ann."}, "mark-canceled", true},
-		{task.Result{State: task.Rejected, Reason: "Not for me."}, "mark-rejected", false},
+		{task.Result{State: task.Rejected, Reason: "Not for me."}, "mark-rejected", true},
 		{task.Result{State: task.InputRequired, Parts: []task.Part{task.TextPart("Which one?")}}, "mark-input_required", false},
 		{task.Done("**Fine**"), "", false},
 	} {
@@ -177,8 +177,11 @@ func TestMessage_MarksWhatWentWrong(t *testing.T) {
 		if !p.Has("*", "class", c.mark) || !p.Says(c.result.Reason) {
 			t.Errorf("%s: not marked %s", c.result.State, c.mark)
 		}
-		if retry := p.Has("input", "name", "text", "value", "Do "+string(c.result.State)); retry != c.retry {
+		if retry := p.Has("form", "action", path+"/m/2/again"); retry != c.retry {
 			t.Errorf("%s: can be tried again: %v", c.result.State, retry)
+		}
+		if goOn := p.Has("input", "value", "Continue where you stopped."); goOn != (c.mark == "mark-interrupted") {
+			t.Errorf("%s: can be continued: %v", c.result.State, goOn)
 		}
 		if len(p.All("article", "class", "message-working")) != 1 {
 			t.Errorf("%s: still in the making", c.result.State)

@@ -293,7 +293,7 @@ func (d *Embed) embedMessage(ctx context.Context, actor ident.Actor, a hub.Agent
 	if v.FormHref != "" {
 		v.Reason = "It asks for something that only its page on the portal can show. Ask it there."
 	}
-	v.ChatID, v.FormHref, v.YesNo, v.Standing, v.Retry, v.Quote = "", "", false, nil, "", nil
+	v.ChatID, v.FormHref, v.YesNo, v.Standing, v.Quote = "", "", false, nil, nil
 	v.Mine = message.Said(actor, m.Sender)
 	files := d.chat.Files.ForTask(task.Task{ConversationID: m.ConversationID, CallerKind: string(ident.Guest),
 		CallerID: actor.ID, MessageSeq: m.Seq})
