@@ -172,6 +172,7 @@ var may = map[string][]string{
 	"handlers/respond":       with(leaves, "internal/chat", "internal/task"),
 	"handlers/search":        with(leaves, "internal/hub", "internal/federation", "templates"),
 	"handlers/files":         with(leaves, "internal/chat"),
+	"handlers/edits":         with(leaves, "handlers/request", "handlers/respond", "internal/chat", "internal/task"),
 	"handlers/live":          with(leaves, "internal/account", "internal/chat", "templates"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),

@@ -23,6 +23,7 @@ type ConversationView struct {
 	Begin, End                      bool // nothing before the first message shown, nothing after the last
 	At                              int64
 	Tasks                           []TaskView // answers in progress
+	LastAnswer                      LastAnswer
 	Disclosures                     []DisclosureView
 	Composer                        ComposerView
 	Toolboxes                       []Toolbox
@@ -49,6 +50,7 @@ type ComposerView struct {
 	Closed   string // why no message can be written here; "" shows the form
 	Mode     string // "", reply or edit
 	Seq      int    // seq of the message that is answered or edited
+	Asks     bool   // the edited message asked an agent
 	Label    string // heading of a reply, "Answering ada"
 	Quote    string
 	Kept     []KeptFile // files that were uploaded before
@@ -105,6 +107,9 @@ func (v ConversationView) newDisclosures() []DisclosureView {
 
 // action returns the address that the composer's form posts to.
 func (v ConversationView) action() string {
+	if v.Composer.Mode == "edit" && v.Composer.Asks {
+		return messageHref(v.ID, v.Composer.Seq) + "/ask"
+	}
 	if v.Composer.Mode == "edit" {
 		return messageHref(v.ID, v.Composer.Seq) + "/edit"
 	}

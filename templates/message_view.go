@@ -34,6 +34,10 @@ type MessageView struct {
 	// Newer is the seq of the regenerated answer that replaced this one, 0 for none. A replaced
 	// answer is collapsed.
 	Newer int
+	// Version says which of Versions answers to the same question this is, 0 for an only one; Earlier and Later are
+	// the seqs of the answers beside it, 0 for none.
+	Version, Versions int
+	Earlier, Later    int
 	// Folded collapses the message, because the reader blocked its sender.
 	Folded bool
 	// Again is the seq of the answer that this one replaced, 0 for none.

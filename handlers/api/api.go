@@ -14,6 +14,7 @@ import (
 
 	"agentsite/handlers/address"
 	"agentsite/handlers/api/spending"
+	"agentsite/handlers/edits"
 	"agentsite/handlers/files"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
@@ -84,7 +85,7 @@ func New(cfg Config, publications Publications) *API {
 		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, publications: publications,
 			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
-			sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
+			edits: &edits.Editor{Chat: cfg.Chat, Tasks: cfg.Tasks}, sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
 		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks,
 			storage: cfg.Storage, grants: cfg.Grants},
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/handlers/address"
+	"agentsite/handlers/edits"
 	"agentsite/handlers/files"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
@@ -26,6 +27,7 @@ type chatAPI struct {
 	portal   address.Portal
 	chat     *chat.Service
 	tasks    *task.Service
+	edits    *edits.Editor
 	hooks    *notify.Service
 	sessions *request.Sessions
 	files    *files.Files
@@ -332,6 +334,7 @@ func (d *chatAPI) chatAPI(r chi.Router) {
 	r.Put("/conversations/{id}/messages/{seq}/reactions/{emoji}", d.sessions.API(d.apiReact))
 	r.Delete("/conversations/{id}/messages/{seq}/reactions/{emoji}", d.sessions.API(d.apiReact))
 	r.Post("/conversations/{id}/messages/{seq}/again", d.sessions.API(d.apiAgain))
+	r.Post("/conversations/{id}/messages/{seq}/ask", d.sessions.API(d.edits.ServeAsk))
 	r.Post("/conversations/{id}/branch", d.sessions.API(d.apiBranch))
 	r.Post("/conversations/{id}/members", d.sessions.API(d.apiInvite))
 	r.Delete("/conversations/{id}/members", d.sessions.API(d.apiRemoveMember))

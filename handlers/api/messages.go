@@ -53,6 +53,7 @@ type MessageJSON struct {
 	EditedAt  string         `json:"edited_at,omitempty"`
 	Unsaid    *unsaidJSON    `json:"unsaid,omitempty"`
 	NewerSeq  int64          `json:"newer_seq,omitempty"`
+	Asked     bool           `json:"asked,omitempty"` // it asked an agent; only set for a single message
 	Reactions []reactionJSON `json:"reactions,omitempty"`
 	CreatedAt string         `json:"created_at"`
 }
@@ -199,8 +200,16 @@ func (d *chatAPI) apiMessage(w http.ResponseWriter, r *http.Request, actor ident
 	if err != nil {
 		return err
 	}
-	m, err := d.chat.Message(r.Context(), actor, chi.URLParam(r, "id"), seq)
-	return shownMessage(w, m, err)
+	id := chi.URLParam(r, "id")
+	m, err := d.chat.Message(r.Context(), actor, id, seq)
+	if err != nil {
+		return err
+	}
+	j := NewMessageJSON(m)
+	if j.Asked, err = d.edits.Asked(r.Context(), actor, m); err == nil {
+		respond.JSON(w, http.StatusOK, j)
+	}
+	return err
 }
 
 func shownMessage(w http.ResponseWriter, m chat.Message, err error) error {

@@ -101,7 +101,7 @@
   }
   async function copyText(row) {
     const shown = transcript.plain(row);
-    const answer = await ask("GET", api + "/messages/" + row.dataset.seq);
+    const answer = await ask("GET", api + "/messages/" + (row.dataset.shown || row.dataset.seq));
     const source = answer.ok ? chat.partsText(answer.body.parts) : "";
     await copy(source || shown, "The text is copied");
   }

@@ -4,7 +4,7 @@
 (() => {
   const chat = window.agentsite?.chat;
   if (!chat || !chat.form) return;
-  const { root, api, page, $, on, ask, fail, announce, keep, keyOf, isSeq, form, text, transcript, scroll } = chat;
+  const { root, api, page, $, on, ask: request, fail, announce, keep, keyOf, isSeq, form, text, messages, transcript, scroll } = chat;
 
   // ---- the draft of this conversation ----
   const draftKey = keyOf("draft");
@@ -63,7 +63,9 @@
   const mode = () => form.dataset.mode || "";
   const replySeq = () => (mode() === "reply" ? Number(form.dataset.modeSeq) : 0);
 
-  function setMode(name, seq, label, quote) {
+  const save = form.querySelector("[data-save]");
+
+  function setMode(name, seq, label, quote, asks) {
     form.dataset.mode = name;
     if (name === "") delete form.dataset.modeSeq;
     else form.dataset.modeSeq = String(seq);
@@ -74,7 +76,8 @@
       if ($("mode-quote")) $("mode-quote").textContent = quote || "";
     }
     const send = form.querySelector("[data-send] > span");
-    if (send) send.textContent = name === "edit" ? "Save" : "Send";
+    if (send) send.textContent = asks ? "Ask again" : name === "edit" ? "Save" : "Send";
+    if (save) save.hidden = !asks;
     if (label) announce(label);
   }
 
@@ -93,7 +96,7 @@
     setMode("edit", seq, "Changing your message", "");
     text.readOnly = true; // until its text is loaded
     focus();
-    const answer = await ask("GET", api + "/messages/" + seq);
+    const answer = await request("GET", api + "/messages/" + seq);
     if (editing !== mine) return;
     text.readOnly = false;
     if (!answer.ok || !Array.isArray(answer.body.parts)) {
@@ -102,6 +105,8 @@
       return;
     }
     mine.parts = answer.body.parts;
+    mine.asks = answer.body.asked === true;
+    if (mine.asks) setMode("edit", seq, "Changing your message", "", true);
     setText(chat.partsText(answer.body.parts));
   }
 
@@ -122,8 +127,9 @@
     leave();
   });
 
-  async function saveEdit() {
-    const { seq, parts } = editing;
+  /** Saves the text, or with ask has its agents answer it again: an earlier question in a new chat. */
+  async function saveEdit(ask) {
+    const { seq, parts, asks } = editing;
     if (!parts) return; // not here yet
     const said = text.value.trim();
     const others = parts.filter((p) => p && typeof p.text !== "string");
@@ -132,21 +138,27 @@
       return;
     }
     const row = transcript.rowOf(seq);
-    const prose = row && row.querySelector("[data-copy-source]");
+    const elsewhere = ask && row && [...messages.querySelectorAll(".message-mine[data-seq]")].some((r) => transcript.seqOf(r) > seq);
+    const prose = row && !elsewhere && row.querySelector("[data-copy-source]");
     const before = prose && prose.cloneNode(true);
     leave();
     fail("");
     if (prose) scroll.hold(() => { prose.textContent = said; });
     if (row) row.classList.add("message-pending");
     const body = others.length === 0 ? { text: said } : { parts: [...(said === "" ? [] : [{ text: said }]), ...others] };
-    const answer = await ask("PATCH", api + "/messages/" + seq, body);
+    const at = api + "/messages/" + seq;
+    const answer = await (ask ? request("POST", at + "/ask", body) : request("PATCH", at, body));
     if (row) row.classList.remove("message-pending");
-    if (answer.ok) return;
+    if (answer.ok) {
+      const to = answer.body.conversation_id;
+      if (typeof to === "string" && to !== chat.id) location.assign("/chat/" + encodeURIComponent(to));
+      return;
+    }
     // As it was, and the words back to whoever wrote them.
     if (prose && prose.isConnected) scroll.hold(() => prose.replaceWith(before));
     fail(answer.message);
-    editing = { seq, parts, draft: text.value };
-    setMode("edit", seq, "Changing your message", "");
+    editing = { seq, parts, asks, draft: text.value };
+    setMode("edit", seq, "Changing your message", "", asks);
     setText(said);
     focus();
   }
@@ -186,9 +198,9 @@
     return out;
   }
 
-  function submit() {
+  function submit(button) {
     if (editing) {
-      saveEdit();
+      saveEdit(Boolean(editing.asks) && button !== save);
       return;
     }
     if (chat.files && chat.files.retry()) {
@@ -219,7 +231,7 @@
     const target = event.target;
     if (target === form) {
       event.preventDefault();
-      submit();
+      submit(event.submitter);
     } else if (target.matches("[data-continue]")) {
       event.preventDefault();
       say(target.elements.text.value, { client_id: target.elements.client_id.value, reply_to: Number(target.elements.reply_to.value) });

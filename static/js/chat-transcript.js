@@ -244,7 +244,10 @@
       if (!el.dataset.at && typeof m.created_at === "string") el.dataset.at = m.created_at;
       put(el);
     });
-    if (isSeq(m.target) && m.sender && m.sender.kind === "agent") chat.window.refresh(m.target); // it folds the older answer
+    if (isSeq(m.target) && m.sender && m.sender.kind === "agent") {
+      chat.window.refresh(m.target); // it folds the older answer
+      chat.window.refresh(m.seq); // it counts the answers
+    }
     emit("shown", m, mine);
   }
 

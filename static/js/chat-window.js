@@ -174,10 +174,15 @@
   async function refresh(seq) {
     if (!transcript.rowOf(seq)) return;
     try {
-      const got = await fetchRows({ after: String(seq - 1), limit: "1" });
-      const el = got.rows.find((r) => Number(r.dataset.seq) === seq);
+      const el = await row(seq);
       if (el && transcript.rowOf(seq)) scroll.hold(() => transcript.put(el));
     } catch { /* the next look at the page shows it */ }
+  }
+
+  /** Fetches one row, for the reader, without putting it on the page. */
+  async function row(seq) {
+    const got = await fetchRows({ after: String(seq - 1), limit: "1" });
+    return got.rows.find((r) => Number(r.dataset.seq) === seq) || null;
   }
 
   // ---- following the reader ----
@@ -235,7 +240,7 @@
   addEventListener("popstate", fromHash);
 
   chat.window = {
-    jump, toEnd, refresh, earlier, later, links,
+    jump, toEnd, refresh, row, earlier, later, links,
     atTail: () => tail,
     busy: () => running !== null,
     look,

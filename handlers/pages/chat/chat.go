@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/handlers/address"
+	"agentsite/handlers/edits"
 	"agentsite/handlers/markup"
 	"agentsite/handlers/pages"
 	"agentsite/handlers/pages/agents"
@@ -62,6 +63,7 @@ type Room struct {
 	hub      *hub.Service
 	chat     *chat.Service
 	tasks    *task.Service
+	edits    *edits.Editor
 	site     *pages.Site
 	messages *message.Renderer
 	grants   *grant.Service
@@ -74,7 +76,8 @@ func New(cfg Config) *Pages {
 		lists: &Lists{accounts: cfg.Accounts, hub: cfg.Hub, chat: cfg.Chat, sessions: cfg.Sessions, site: cfg.Site,
 			messages: cfg.Messages,
 			markup:   cfg.Markup, profile: cfg.Profile, log: cfg.Log},
-		room: &Room{portal: cfg.Portal, hub: cfg.Hub, chat: cfg.Chat, tasks: cfg.Tasks, site: cfg.Site,
+		room: &Room{portal: cfg.Portal, hub: cfg.Hub, chat: cfg.Chat, tasks: cfg.Tasks,
+			edits: &edits.Editor{Chat: cfg.Chat, Tasks: cfg.Tasks}, site: cfg.Site,
 			messages: cfg.Messages, grants: cfg.Grants, log: cfg.Log},
 	}
 }

@@ -184,7 +184,7 @@ func TestAgain_FoldsTheEarlierAnswer(t *testing.T) {
 	if m := p.MessageRow(2); !m.Has("details", "class", "superseded") || sitetest.Attribute(m.Doc, "data-newer") != "3" {
 		t.Errorf("the earlier answer is not folded: %v", m.Doc.Attr)
 	}
-	if m := p.MessageRow(3); sitetest.Attribute(m.Doc, "data-target") != "2" || !m.Says("regenerated") || !m.Says("Second try") {
+	if m := p.MessageRow(3); sitetest.Attribute(m.Doc, "data-target") != "2" || !m.Says("2/2") || !m.Says("Second try") {
 		t.Errorf("the new one reads %q", sitetest.Words(m.Doc))
 	}
 	p = ann.Post(path + "/m/3/branch").Is(http.StatusSeeOther)

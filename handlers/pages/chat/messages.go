@@ -34,6 +34,9 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 	if v.Quote != nil {
 		d.quote(ctx, actor, m, list, v.Quote, who)
 	}
+	if n := d.version(ctx, actor, m, list); n > 1 && m.Now.NewerSeq == 0 {
+		v.Version, v.Versions, v.Earlier = n, n, v.Again
+	}
 	return v
 }
 
@@ -57,7 +60,7 @@ func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Mess
 				d.quote(ctx, actor, *m, list, &quote, who)
 			}
 			v = templates.MessageView{Seq: int(m.Seq), Mine: message.Said(actor, m.Sender),
-				HTML: d.messages.RowHTML(*m, quote, today, who)}
+				HTML: d.messages.RowHTML(*m, quote, d.version(ctx, actor, *m, list), today, who)}
 		}
 		out = append(out, v)
 	}

@@ -79,6 +79,9 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	}
 	arrange(v.Messages, part.list, c.ReadSeq, at.at)
 	v.Tasks = d.inTheMaking(running, part.list, who)
+	if part.end && len(v.Tasks) == 0 {
+		v.LastAnswer = lastAnswer(actor, part.list)
+	}
 	v.Beside = d.besides(ctx, actor)
 	d.members(&v, actor, c, who)
 	if v.Grants, err = d.grantsHere(ctx, actor, c.ID); err != nil {

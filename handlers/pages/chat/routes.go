@@ -16,6 +16,7 @@ func (d *Room) declareRoutes(r chi.Router) {
 
 	r.Get("/chat/{id}/m/{seq}", d.site.Page(d.messagePage))
 	r.Post("/chat/{id}/m/{seq}/edit", d.site.Page(d.editMessage))
+	r.Post("/chat/{id}/m/{seq}/ask", d.site.Page(d.askMessage))
 	r.Post("/chat/{id}/m/{seq}/unsay", d.site.Page(d.unsayMessage))
 	r.Post("/chat/{id}/m/{seq}/react", d.site.Page(d.reactMessage))
 	r.Post("/chat/{id}/m/{seq}/again", d.site.Page(d.againMessage))

@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/handlers/address"
+	"agentsite/handlers/edits"
 	"agentsite/handlers/files"
 	"agentsite/handlers/pages"
 	"agentsite/handlers/pages/message"
@@ -275,6 +276,9 @@ func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.Conversa
 				v.Composer.Error = "That message is not there any more."
 			}
 		case in.mode == modeEdit:
+			if v.Composer.Asks, err = d.edits.Asked(r.Context(), actor, m); err != nil {
+				return err
+			}
 			v.Composer.Label, v.Composer.Quote = "Editing your message", d.messages.Gist(m)
 		default:
 			v.Composer.Label, v.Composer.Quote = "Answering "+who(m.Sender).Title, d.messages.Gist(m)
@@ -303,6 +307,24 @@ func editable(m chat.Message) (text string, files []task.Part) {
 
 // editMessage replaces the content of the actor's own message.
 func (d *Room) editMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.changeMessage(w, r, actor, func(id string, seq int64, parts []task.Part) (string, error) {
+		_, err := d.chat.Edit(r.Context(), actor, id, seq, parts)
+		return address.MessagePath(id, seq), err
+	})
+}
+
+// askMessage is editMessage for a question that its agents are to answer again.
+func (d *Room) askMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.changeMessage(w, r, actor, func(id string, seq int64, parts []task.Part) (string, error) {
+		to, err := d.edits.Ask(r.Context(), actor, edits.Edit{Conversation: id, Seq: seq, Parts: parts, Face: "page",
+			MustTell: true})
+		return address.ChatPath(to), err
+	})
+}
+
+// changeMessage handles the composer while it edits a message: do stores the new content and returns the next page.
+func (d *Room) changeMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor,
+	do func(id string, seq int64, parts []task.Part) (next string, err error)) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
 		return err
@@ -317,6 +339,7 @@ func (d *Room) editMessage(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err == nil && in.look {
 		return d.showConversation(w, r, actor, again{code: http.StatusOK, draft: &in})
 	}
+	next := ""
 	if err == nil {
 		parts := in.parts(in.text)
 		// Parts that the composer cannot show, such as data, are kept unchanged.
@@ -324,10 +347,10 @@ func (d *Room) editMessage(w http.ResponseWriter, r *http.Request, actor ident.A
 			_, ours := message.OwnFile(p.URL)
 			return ours || p.Text != ""
 		})...)
-		_, err = d.chat.Edit(r.Context(), actor, id, seq, parts)
+		next, err = do(id, seq, parts)
 	}
 	if err == nil {
-		return respond.SeeOther(w, r, address.MessagePath(id, seq))
+		return respond.SeeOther(w, r, next)
 	}
 	return d.sayAgain(w, r, actor, in, err)
 }

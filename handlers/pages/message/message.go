@@ -153,15 +153,21 @@ func (d *Renderer) eventText(m chat.Message, who Speakers) string {
 
 // RowHTML returns a message as HTML and caches it. The cache key contains the names of its sender and
 // quote, which may differ between readers, and the day today.
-func (d *Renderer) RowHTML(m chat.Message, quote templates.QuoteView, today string, who Speakers) templates.SafeHTML {
+// version says which answer to its question the message is, 0 for an only one.
+func (d *Renderer) RowHTML(m chat.Message, quote templates.QuoteView, version int, today string,
+	who Speakers) templates.SafeHTML {
 	s := who(m.Sender)
-	key := strings.Join([]string{fragmentKey(m), today, s.Title, s.Portal, quote.From, quote.Text}, "\x00")
+	key := strings.Join([]string{fragmentKey(m), today, s.Title, s.Portal, quote.From, quote.Text,
+		strconv.Itoa(version)}, "\x00")
 	if h, ok := d.markup.Fragments.Get(key); ok {
 		return templates.SafeHTML(h)
 	}
 	v := d.MessageView(m, who)
 	if v.Quote != nil {
 		v.Quote = &quote
+	}
+	if version > 1 {
+		v.Version, v.Versions, v.Earlier = version, version, v.Again
 	}
 	return templates.SafeHTML(d.renderFragment(key, m.ID, v))
 }
