@@ -203,8 +203,13 @@ var may = map[string][]string{
 	// The command line prints texts of other portals, which record cleans of control characters.
 	// terminal cleans texts of programs.
 	"internal/cli/terminal": {},
-	"internal/cli":          with(leaves, "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record"),
+	"internal/cli":          with(leaves, "agentruntime/wasm/guest", "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record"),
 	"bench":                 {"*"},
+	// The process that runs a hosted program holds nothing of the portal.
+	"agentruntime/wasm/frame":   {},
+	"agentruntime/wasm/module":  {},
+	"agentruntime/wasm/guest":   {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
+	"agentruntime/wasm/sandbox": {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
 	// Helpers of tests build portals, stores and agents from every package. Only tests and bench import
 	// them.
 	"internal/testing": {"*"},

@@ -1,0 +1,50 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// namespaces are those that a child gets if the kernel allows it: no network but an empty one, no other processes.
+const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
+
+// nice is the priority of children, so that the portal and its people come first.
+const nice = 10
+
+// prepareCommand puts a command into a process group of its own and, with isolate, into namespaces of its own.
+func prepareCommand(cmd *exec.Cmd, isolate bool) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !isolate {
+		return
+	}
+	cmd.SysProcAttr.Cloneflags = namespaces
+	// The process is root in its namespace, which is this user outside.
+	cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+}
+
+// lowerPriority gives a started child a low priority. A failure costs only fairness.
+func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice) }
+
+// killGroup kills a process and all that it started.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) } // it may be gone already
+
+// residentBytes returns the memory that a process has in use, 0 if it cannot be read.
+func residentBytes(pid int) int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
