@@ -447,7 +447,8 @@ func callerOwns(a hub.Agent, t task.Task) bool {
 }
 
 // checkResult makes any result of a driver valid for storage: an unknown state and an answer over the
-// size limits become state failed, the latter with the parts that fit. What is said as data and as text stays once.
+// size limits become state failed, the latter with the parts that fit. An answer that stands as data and as text stays
+// once.
 func checkResult(r task.Result) task.Result {
 	switch r.State {
 	case task.Completed, task.Failed, task.Rejected, task.InputRequired, task.AuthRequired, task.Canceled:

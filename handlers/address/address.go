@@ -27,7 +27,7 @@ type Portal struct {
 	Meanings Meanings
 }
 
-// Meanings is a server of embeddings, by whose model searches by meaning are made. The zero Meanings is none.
+// Meanings is a server of embeddings, with the model for searches by meaning. The zero Meanings is none.
 type Meanings struct {
 	// Host gets the texts of searches and of listed agents; "" if they stay on this machine. Private is true if it
 	// also gets texts of conversations and goals.

@@ -75,7 +75,7 @@ func findMentions(text, portal string) []string {
 }
 
 // hostEnd returns the end of a mention that begins at begin and whose ASCII characters end at end. A host in another
-// script goes on behind them; but where a whole host stands before end, what follows is text without a space.
+// script goes on behind them; but where a whole host stands before end, the rest is text without a space.
 func hostEnd(text string, begin, end int) int {
 	name, host, found := strings.Cut(text[begin:end], "@")
 	if !found || name == "" || strings.Contains(strings.TrimRight(host, "."), ".") {

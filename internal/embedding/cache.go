@@ -102,7 +102,7 @@ func openCache(path string, h header) (*cache, error) {
 // recordSize returns the size of a record: key, scale, numbers, checksum.
 func (c *cache) recordSize() int { return len(textKey{}) + 4 + c.head.Dims + 4 }
 
-// readKeys fills at from the file, and cuts what follows a damaged record.
+// readKeys fills at from the file, and cuts it at a damaged record.
 func (c *cache) readKeys() error {
 	if _, err := c.file.Seek(c.start, io.SeekStart); err != nil {
 		return err

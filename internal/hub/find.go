@@ -67,9 +67,7 @@ func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d 
 		return Described{}, err
 	}
 	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
-	if d.Kind != nil {
-		t.Kind = *d.Kind
-	}
+	assign(&t.Kind, d.Kind)
 	if d.Endpoint != nil {
 		t.Endpoint = strings.TrimSpace(*d.Endpoint)
 	}

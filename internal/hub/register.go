@@ -112,9 +112,7 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	}
 	typed := *d.Endpoint
 	t := Target{Endpoint: strings.TrimSpace(typed)}
-	if d.Kind != nil {
-		t.Kind = *d.Kind
-	}
+	assign(&t.Kind, d.Kind)
 	if d.Secret != nil && t.Kind != "" {
 		t.Secret, t.Config = *d.Secret, d.encodeSettings()
 	}

@@ -18,7 +18,7 @@ import (
 	"agentsite/internal/team/flow"
 )
 
-// AgentName is the name of the built-in agent whose tasks are goals. On every portal it is reserved. It is in no team,
+// AgentName is the name of the built-in agent that has goals as tasks. On every portal it is reserved. It is in no team,
 // because it would form another one.
 const AgentName = "team"
 

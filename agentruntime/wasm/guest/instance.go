@@ -125,7 +125,7 @@ func (w *stopwatch) startClock() {
 	w.timer.Reset(max(w.left, 0))
 }
 
-// tick is the precision of the clocks that programs see, so that they cannot measure what others do.
+// tick is the precision of the clocks that programs see, so that they cannot measure the work of others.
 const tick = 20 * time.Millisecond
 
 // maxSleep bounds one sleep of a program; it asks again for the rest.

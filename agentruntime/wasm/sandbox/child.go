@@ -48,7 +48,7 @@ type pending struct {
 const (
 	// writeTime bounds the writing of one frame. A child reads at once.
 	writeTime = 5 * time.Second
-	// maxErrors bounds what a child may write to its standard error, which the portal logs.
+	// maxErrors bounds the standard error of a child, which the portal logs.
 	maxErrors = 8 << 10
 	// watchEvery is the time between two looks at the memory of a child that works.
 	watchEvery = 50 * time.Millisecond
