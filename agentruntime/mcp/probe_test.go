@@ -179,7 +179,7 @@ func TestProbe_Verdicts(t *testing.T) {
 		"redirect": {speaking(t, func(w http.ResponseWriter, r rpc) {
 			w.Header().Set("Location", "http://10.0.0.1/mcp")
 			w.WriteHeader(307)
-		}), ``, "s3cret", hub.WrongProtocol, "The answer redirects to 10.0.0.1; redirects are not followed, use the final address."},
+		}), ``, "s3cret", hub.WrongProtocol, "The answer redirects to 10.0.0.1; redirects are not followed, so nothing was done; use the final address."},
 		"broken":    {answering(t, 503, "text/html", "<html>"), ``, "", hub.Unreachable, "It answered with HTTP 503 and a web page."},
 		"limited":   {answering(t, 429, "text/plain", "slow down"), ``, "", hub.Unreachable, "It answered with HTTP 429 and something that is not MCP."},
 		"too large": {answering(t, 200, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"x":"`+strings.Repeat("x", 9<<20)+`"}}`), ``, "", hub.WrongProtocol, "This is not an MCP server: the answer is larger than 8 MiB."},

@@ -153,7 +153,7 @@ func (w way) failureSentence(err error) string {
 			w.subject)
 	}
 	why := a2a.Reason(err)
-	if egress.NeverSent(err) {
+	if egress.NeverSent(err) && egress.CodeOf(err) != egress.Redirect {
 		return fmt.Sprintf("%s could not be reached: %s.", w.subject, why)
 	}
 	return fmt.Sprintf("%s did not answer as it should: %s.", w.subject, why)

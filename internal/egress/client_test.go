@@ -360,3 +360,22 @@ func TestClient_KeepsIdleConnectionsNotForLong(t *testing.T) {
 	resp.Body.Close()
 	<-closed
 }
+
+// The answer to a redirected request says whether it was carried out.
+func TestDo_SaysThatARedirectedRequestDidNothing(t *testing.T) {
+	for code, undone := range map[int]bool{301: true, 302: true, 303: false, 307: true, 308: true} {
+		at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "https://other.example/")
+			w.WriteHeader(code)
+		})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client(t, Config{AllowCIDR: loopback(t)}).Do(t.Context(), req)
+		if NeverSent(err) != undone || strings.Contains(Reason(err), "nothing was done") != undone ||
+			!strings.Contains(Reason(err), "other.example") {
+			t.Errorf("%d: %v %q", code, NeverSent(err), Reason(err))
+		}
+	}
+}

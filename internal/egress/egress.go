@@ -277,8 +277,16 @@ func (c *Client) checkResponse(resp *http.Response) error {
 		if loc, err := resp.Location(); err == nil && loc.Host != "" {
 			target = makePrintable(loc.Host)
 		}
-		return newError(Redirect, host, nil, "the answer redirects to %s; redirects are not followed, use the "+
-			"final address", target)
+		code, so := Redirect, ""
+		switch {
+		case resp.Request.Method == http.MethodGet:
+		case resp.StatusCode == http.StatusSeeOther: // It answers a request that was carried out (RFC 9110, 15.4.4).
+			code = Protocol
+		default:
+			so = "so nothing was done; "
+		}
+		return newError(code, host, nil, "the answer redirects to %s; redirects are not followed, %suse the final address",
+			target, so)
 	}
 	// The request did not ask for compression. Decompressing could turn 8 MiB into many gigabytes.
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") &&

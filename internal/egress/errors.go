@@ -180,14 +180,14 @@ func makePrintable(s string) string {
 	return s
 }
 
-// NeverSent reports whether err proves that the request did not reach the host. Only then is a retry
-// certain not to repeat an effect.
+// NeverSent reports whether err proves that no host carried the request out: it was not sent, or the answer redirects
+// elsewhere. Only then is a retry certain not to repeat an effect.
 func NeverSent(err error) bool {
 	if err == nil {
 		return false
 	}
 	switch classifyError(err, "").Code {
-	case BadURL, Private, Unprepared, NoSuchHost, Connect, TLS, Busy, Resting:
+	case BadURL, Private, Unprepared, NoSuchHost, Connect, TLS, Busy, Resting, Redirect:
 		return true
 	}
 	return false
