@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agentruntime/attach"
+	"agentsite/agentruntime/equip"
 	"agentsite/agentruntime/speech"
 	"agentsite/internal/a2a"
 	"agentsite/internal/clock"
@@ -40,9 +41,8 @@ type run struct {
 	out    task.Sink
 	stream bool
 
-	keep   *keeper
-	tools  task.ToolSession // nil if the agent gets none
-	access *a2a.Tools       // of tools
+	keep   *equip.Kit
+	access *a2a.Tools // of the portal's tools; nil if the agent gets none
 
 	at      checkpoint
 	adopted bool // the remote side has confirmed that at.Task is the task of this call
@@ -95,15 +95,14 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 		return task.Result{}, fault.Wrap(fault.Unavailable, err,
 			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
-	keep := newKeeper(out, call.Checkpoint)
+	keep := equip.Wrap(out, call.Checkpoint)
+	at := readCheckpoint(call.Checkpoint)
 	r := &run{d: d, way: w, client: client, call: call, keep: keep, out: keep, stream: cfg.Streaming,
-		answer: newAnswer(keep), at: keep.at, saved: keep.at}
+		answer: newAnswer(keep), at: at, saved: at}
 	if ctx, err = r.openTools(ctx); err != nil {
 		return task.Result{}, err
 	}
-	if r.tools != nil {
-		defer r.tools.Close()
-	}
+	defer keep.Close()
 	switch {
 	case call.Attempt > 1 && r.at.Task == "":
 		// A message without a stored task id may or may not have arrived before the restart; sending it
@@ -133,12 +132,12 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 		if wait, busy := a2a.Busy(err); busy && !r.adopted {
 			return w.busyResult(err, wait), nil
 		}
-		return failedResult(r.keep.hideParts(r.answer.finalParts()),
-			r.keep.hideToken(redactSecret(w.failureSentence(err), call.Agent.Secret))), nil
+		return failedResult(r.keep.HideParts(r.answer.finalParts()),
+			r.keep.HideToken(redactSecret(w.failureSentence(err), call.Agent.Secret))), nil
 	}
-	r.askPermission()
-	r.result.Reason = r.keep.hideToken(redactSecret(r.result.Reason, call.Agent.Secret))
-	r.result.Parts = r.keep.hideParts(r.result.Parts)
+	r.result = r.keep.AskPermission(r.result)
+	r.result.Reason = r.keep.HideToken(redactSecret(r.result.Reason, call.Agent.Secret))
+	r.result.Parts = r.keep.HideParts(r.result.Parts)
 	return r.result, nil
 }
 
@@ -418,7 +417,7 @@ func (r *run) saveCheckpoint(ctx context.Context) error {
 	if r.at == r.saved {
 		return nil
 	}
-	if err := r.keep.saveRun(ctx, r.at); err != nil {
+	if err := r.keep.SaveRun(ctx, r.at); err != nil {
 		return fault.Wrap(fault.Internal, err, "The portal could not store where the task stands.")
 	}
 	r.saved = r.at
