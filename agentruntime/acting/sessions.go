@@ -63,12 +63,19 @@ func NewSessions(t *Tools, address string, mark func(purpose, subject string) st
 
 // toolsOf returns the tools of the portal that the settings of an agent name.
 func toolsOf(a task.Target) []string {
-	var cfg hub.A2AConfig
-	if hub.Kind(a.Kind) != hub.A2A || json.Unmarshal(a.Config, &cfg) != nil || !cfg.TakesTools ||
-		!weborigin.IsConfidential(a.Endpoint) {
-		return nil
+	switch hub.Kind(a.Kind) {
+	case hub.A2A:
+		var cfg hub.A2AConfig
+		if json.Unmarshal(a.Config, &cfg) == nil && cfg.TakesTools && weborigin.IsConfidential(a.Endpoint) {
+			return cfg.Tools
+		}
+	case hub.Link: // It connects to the portal's own address, which NewSessions checks.
+		var cfg hub.LinkConfig
+		if json.Unmarshal(a.Config, &cfg) == nil {
+			return cfg.Tools
+		}
 	}
-	return cfg.Tools
+	return nil
 }
 
 // OpenTools implements task.ToolServer.

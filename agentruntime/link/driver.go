@@ -29,7 +29,9 @@ type Config struct {
 	Portal string
 	// Observer, when set, follows the connections of agents.
 	Observer Observer
-	Log      *slog.Logger
+	// Tools gives agents the portal's tools; nil when there are none.
+	Tools task.ToolServer
+	Log   *slog.Logger
 	// Grace is how long a lease outlives its connection, so that an agent can reconnect and continue.
 	// Default 60 s.
 	Grace time.Duration

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentsite/agentruntime/equip"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
 )
@@ -21,7 +22,7 @@ type run struct {
 	d         *Driver
 	call      task.Call
 	agent     *agent
-	out       task.Sink
+	out       *equip.Kit
 	trace     task.Tracer
 	traces    atomic.Int32
 	wake      chan struct{} // has capacity 1: signals that the session changed a field below
@@ -266,6 +267,8 @@ func (r *run) finishTask(ctx context.Context, d linkwire.Done) (task.Result, err
 	a.mu.Lock()
 	at := r.at
 	a.mu.Unlock()
+	res = r.out.AskPermission(res)
+	res.Parts, res.Reason = r.out.HideParts(res.Parts), r.out.HideToken(res.Reason)
 	at.Done = &outcome{res.State, res.Parts, res.Reason}
 	if err := r.saveCheckpoint(ctx, at); err != nil {
 		return task.Result{}, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agentruntime/attach"
+	"agentsite/agentruntime/equip"
 	"agentsite/internal/fault"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
@@ -56,7 +57,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if len(call.Checkpoint) > 0 && json.Unmarshal(call.Checkpoint, &at) != nil {
 		at = checkpoint{}
 	}
-	r := &run{d: d, call: call, agent: d.agentState(call.Agent.ID), out: out, trace: task.Trace(ctx),
+	r := &run{d: d, call: call, agent: d.agentState(call.Agent.ID), out: equip.Wrap(out, call.Checkpoint),
 		wake: make(chan struct{}, 1)}
 	switch {
 	case at.Message != call.MessageID: // The call is for another message, such as an answer to the agent's question.
@@ -69,7 +70,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if !r.addRun() {
 		return task.Result{}, fmt.Errorf("task %s runs twice", call.TaskID)
 	}
-	result, err := r.followTask(ctx)
+	result, err := r.equipTask(ctx)
 	t, wrong := errors.AsType[*trouble](err)
 	switch {
 	case errors.Is(context.Cause(ctx), task.ErrShutdown):
@@ -80,7 +81,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, context.Cause(ctx)
 	case wrong:
 		r.leaveAgent(t.text)
-		return task.Result{State: task.Failed, Parts: r.shownParts(), Reason: t.text}, nil
+		return task.Result{State: task.Failed, Parts: r.out.HideParts(r.shownParts()),
+			Reason: r.out.HideToken(t.text)}, nil
 	case err != nil:
 		r.leaveAgent("The portal could not go on with the task.")
 	default:
@@ -92,6 +94,17 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 // ended is the reason of a cancel for a task that is over. It is not sent to an agent after its
 // final message was accepted.
 const ended = "The task has ended here."
+
+// equipTask runs the task with the portal's tools, if the agent has any.
+func (r *run) equipTask(ctx context.Context) (task.Result, error) {
+	ctx, err := r.out.Open(ctx, r.d.cfg.Tools, r.call)
+	if err != nil {
+		return task.Result{}, err
+	}
+	defer r.out.Close()
+	r.trace = task.Trace(ctx)
+	return r.followTask(ctx)
+}
 
 // followTask runs the task until it has an outcome, over as many connections as that takes. Its errors
 // are *trouble for failures that users see, or errors of ctx or of storage.
@@ -228,11 +241,7 @@ func (r *run) handOut(ctx context.Context) error {
 }
 
 func (r *run) saveCheckpoint(ctx context.Context, at checkpoint) error {
-	b, err := json.Marshal(at)
-	if err == nil {
-		err = r.out.Checkpoint(ctx, b)
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := r.out.SaveRun(ctx, at); err != nil && ctx.Err() == nil {
 		return fault.Wrap(fault.Internal, err, "The portal could not store where the task stands.")
 	}
 	return ctx.Err()
@@ -333,14 +342,21 @@ const maxInline = 128 << 10
 // message would be too large. Speakers are in fields of their own.
 func (r *run) buildTask(ctx context.Context, lease int64, attempt int) (linkwire.Task, error) {
 	c := r.call
-	parts := attach.ForRemote(ctx, c.Files, c.Parts, maxInline)
+	asked := c.Parts
+	if reply := r.out.Reply(); reply != "" {
+		asked = []task.Part{task.TextPart(reply)}
+	}
+	parts := attach.ForRemote(ctx, c.Files, asked, maxInline)
 	by := linkwire.Caller{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
 	if c.AskedBy().Kind == "agent" {
 		by = linkwire.Caller{Kind: "agent", Handle: c.AskedBy().Handle}
 	}
-	t := linkwire.Task{Task: c.TaskID, Lease: lease, Text: task.PlainText(c.Parts), Parts: wireParts(parts),
+	t := linkwire.Task{Task: c.TaskID, Lease: lease, Text: task.PlainText(asked), Parts: wireParts(parts),
 		History: []linkwire.Turn{},
 		Caller:  by, Conversation: c.ConversationID, Attempt: attempt, Continued: r.continued}
+	if address, token, ok := r.out.Access(); ok {
+		t.Tools = &linkwire.Tools{URL: address, Token: token}
+	}
 	b, err := json.Marshal(t)
 	room := linkwire.MaxMessage - len(b) - 4<<10
 	if err != nil || room < 0 {

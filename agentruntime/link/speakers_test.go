@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/agentruntime/equip"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/agenttest"
@@ -20,7 +21,7 @@ func TestTask_SaysWhoSaidWhatAndCarriesFiles(t *testing.T) {
 	call.Speaker = task.Speaker{Kind: "agent", Handle: "guide"}
 	call.Parts = append(call.Parts, shelf.Put("small.txt", "text/plain", []byte("small")), shelf.Put("large.bin", "application/zip", make([]byte, 1<<20)))
 	call.History = []task.Turn{{Speaker: "mallory", Kind: "person", Parts: []task.Part{task.TextPart(forged), shelf.Put("old.txt", "text/plain", []byte("old"))}}}
-	r := &run{call: call}
+	r := &run{call: call, out: equip.Wrap(nil, nil)}
 	got, err := r.buildTask(t.Context(), 1, 1)
 	if err != nil {
 		t.Fatal(err)

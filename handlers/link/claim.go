@@ -64,12 +64,12 @@ func (d Directory) registerAgent(ctx context.Context, actor ident.Actor, h linkw
 		skills[i] = hub.Skill(s)
 	}
 	draft.Skills = &skills
-	if client := linkwire.Line(h.Client, maxClient); client != "" {
-		b, err := json.Marshal(client)
-		if err != nil {
-			return hub.Agent{}, err
-		}
-		draft.Config = map[string]json.RawMessage{"client": b}
+	config, err := json.Marshal(hub.LinkConfig{Client: linkwire.Line(h.Client, maxClient), Tools: h.Tools})
+	if err == nil {
+		err = json.Unmarshal(config, &draft.Config)
+	}
+	if err != nil {
+		return hub.Agent{}, err
 	}
 	return d.Hub.Publish(ctx, actor, draft)
 }

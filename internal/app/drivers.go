@@ -77,7 +77,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 			Portals: callerPortals{p}}),
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log, Meter: workMeter{p}, Guard: p.ceilings}),
 		mcp:    servers,
-		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}}),
+		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}, Tools: sessions}),
 		build: builtin.New(builtin.Config{
 			Search: publicAgents{p}, Encode: p.index.EncodeText,
 			Manual: manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,

@@ -39,7 +39,7 @@ func TestManual_Agents(t *testing.T) {
 		t.Fatal("the page is gone")
 	}
 	blocks := shellBlock.FindAllStringSubmatch(page.Source, -1)
-	if len(blocks) != 6 {
+	if len(blocks) != 7 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
 	run := func(script string) string {
@@ -71,7 +71,17 @@ func TestManual_Agents(t *testing.T) {
 	if got := reacher.say("yes"); !strings.Contains(got, "42") {
 		t.Fatalf("after a yes: %q", got)
 	}
-	if got := run(blocks[2][1]); !strings.Contains(got, `"scope":"public"`) || !strings.Contains(got, `"calls":100`) {
+	run(blocks[2][1])
+	dialAs(t, p, ada, "dialer")
+	talk = ada.Conversation("dialer")
+	dialer := actor{ada, t, talk, ada.Socket(talk)}
+	if got := dialer.say("6*7"); !strings.Contains(got, "May I ask `calc`") {
+		t.Fatalf("before it asks: %q", got)
+	}
+	if got := dialer.say("yes"); !strings.Contains(got, "42") {
+		t.Fatalf("after a yes: %q", got)
+	}
+	if got := run(blocks[3][1]); !strings.Contains(got, `"scope":"public"`) || !strings.Contains(got, `"calls":100`) {
 		t.Errorf("grants: %s", got)
 	}
 	var list struct{ Grants []json.RawMessage }
@@ -81,7 +91,7 @@ func TestManual_Agents(t *testing.T) {
 	}
 	// The servers of models in the manual are replaced, because the portal probes them.
 	named := strings.NewReplacer("https://llm.example/v1", model.Base(agenttest.Echo), "https://api.anthropic.com/v1", model.Base(agenttest.Echo))
-	if got := run(named.Replace(blocks[3][1])); strings.Contains(got, "sk-example") || !strings.Contains(got, `"fallback":"spare"`) || !strings.Contains(got, `"name":"thinker"`) {
+	if got := run(named.Replace(blocks[4][1])); strings.Contains(got, "sk-example") || !strings.Contains(got, `"fallback":"spare"`) || !strings.Contains(got, `"name":"thinker"`) {
 		t.Errorf("models: %s", got)
 	}
 	talk = ada.Conversation("thinker")
@@ -89,10 +99,10 @@ func TestManual_Agents(t *testing.T) {
 	if got := thinker.say("hello"); !strings.Contains(got, "hello") { // from the second, because the first has no such path
 		t.Errorf("the agent with a named model: %q", got)
 	}
-	if got := run(blocks[4][1]); !strings.Contains(got, `"key":"house"`) || !strings.Contains(got, `"key":"small-1"`) {
+	if got := run(blocks[5][1]); !strings.Contains(got, `"key":"house"`) || !strings.Contains(got, `"key":"small-1"`) {
 		t.Errorf("usage: %s", got)
 	}
-	if got := run(blocks[5][1]); !strings.Contains(got, `"cost":"5.000000"`) || !strings.Contains(got, `"agent":"butler","tokens":200000`) {
+	if got := run(blocks[6][1]); !strings.Contains(got, `"cost":"5.000000"`) || !strings.Contains(got, `"agent":"butler","tokens":200000`) {
 		t.Errorf("ceilings: %s", got)
 	}
 }

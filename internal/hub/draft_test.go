@@ -199,7 +199,7 @@ func TestPublish_RefusesUnknownSettings(t *testing.T) {
 		hub.OpenAI: "model, instructions, key",
 		hub.MCP:    "version, server, instructions, tools, auth_header, token",
 		hub.Prompt: "instructions, model, examples, tools, unasked, temperature, max_tokens, output, key",
-		hub.Link:   "client",
+		hub.Link:   "client, tools",
 	} {
 		d := draft("helper-" + string(k))
 		d.Kind, d.Config = &k, one("memory", "true")

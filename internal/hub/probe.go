@@ -116,6 +116,7 @@ type Exchange struct {
 
 // LinkConfig is Agent.Config of kind link: the description that the program sent when it last connected.
 type LinkConfig struct {
-	// Client is the name and version of the connected program, cut to the limit.
-	Client string `json:"client,omitempty"`
+	// Client is the name and version of the connected program, cut to the limit. Tools are of grant.CheckTools.
+	Client string   `json:"client,omitempty"`
+	Tools  []string `json:"tools,omitempty"`
 }

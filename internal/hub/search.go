@@ -40,10 +40,9 @@ type Query struct {
 	// Sort is one of Sorts; "" is relevance if there is text, else name.
 	Sort string
 	// Mode is one of Modes; "" is ModeAuto, which finds nothing if nothing fits. With Unfit it lists the best agents.
-	Mode  string
-	Unfit bool
-	// Private is true if Text is from a conversation, a goal or another portal, and must stay on this one.
-	Private bool
+	Mode    string
+	Unfit   bool
+	Private bool // Text is from a conversation, a goal or another portal, and must stay on this one
 	// Wide adds a remote search of portals that are not fully replicated here. The search then takes up
 	// to a second longer. Only the first page has remote results.
 	Wide bool

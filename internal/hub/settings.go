@@ -86,7 +86,7 @@ func (conf *OpenAIConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 
 func (conf *LinkConfig) checkSettings(c *fault.Check, a *Agent, _ rules) {
 	c.Field(a.Endpoint == "", "endpoint", "a linked agent dials in and has no address; leave it empty")
-	conf.Client = plaintext.OneLine(conf.Client)
+	conf.Client, conf.Tools = plaintext.OneLine(conf.Client), grant.CheckTools(c, conf.Tools)
 	c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
 }
 

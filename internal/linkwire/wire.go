@@ -106,6 +106,8 @@ type Hello struct {
 	Title       string  `json:"title,omitempty"`
 	Description string  `json:"description,omitempty"`
 	Skills      []Skill `json:"skills,omitempty"`
+	// Tools names the portal's tools that the agent uses. Like the fields above, it is used when the agent is created.
+	Tools []string `json:"tools,omitempty"`
 	// Token authenticates programs that cannot set the Authorization header, such as those in
 	// browsers.
 	Token    string `json:"token,omitempty"`
@@ -158,6 +160,14 @@ type Task struct {
 	Attempt int `json:"attempt"`
 	// Continued is true when the agent asked for input in this task and the message is that input.
 	Continued bool `json:"continued,omitempty"`
+	// Tools is nil if the agent gets none of the portal's tools.
+	Tools *Tools `json:"tools,omitempty"`
+}
+
+// Tools is an MCP server with the portal's tools for one task, and the token for it, which is secret.
+type Tools struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
 }
 
 // Turn is one earlier message of the conversation, sent as context for the task.
