@@ -38,6 +38,7 @@ type AgentFormView struct {
 	Instructions string
 	Exchanges    []ExchangeRow
 	ToolAgents   []Option // the owner's agents that may be used as tools
+	PortalTools  []Option // find and ask, for an agent that runs elsewhere
 	// names of agents of other owners that may be used as tools, separated by commas
 	OtherTools             string
 	Unasked                bool

@@ -176,7 +176,7 @@ func TestForms_OddFieldsAreNo500(t *testing.T) {
 	c := p.Operator(t, "rob")
 	room := c.Conversation("calc")
 	agent := c.Agent("public", "http://127.0.0.1:1234/v1")
-	const formFields = "base brain instructions example_user example_agent tools other_tools unasked temperature max_tokens languages input_modes output_modes publisher icon icon_remove callers listed per_minute per_day max_bytes note tried_asked"
+	const formFields = "base brain instructions example_user example_agent tools other_tools portal_tools unasked temperature max_tokens languages input_modes output_modes publisher icon icon_remove callers listed per_minute per_day max_bytes note tried_asked"
 	odd := []string{"", " ", "\x00", "\xff\xfe", "\u202e", strings.Repeat("a", 1000<<10), "-1", "1e400", "<script>alert(1)</script>", "\r\nSet-Cookie: a=b", "🤖"}
 	for path, fields := range map[string]string{
 		"/login": "name password next", "/signup": "name password invite setup", "/reset": "token password", "/agents/new": "name title description kind endpoint visibility model key notes skill_name skill_id skill_tags skill_examples auth_header token " + formFields,

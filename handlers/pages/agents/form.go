@@ -86,14 +86,22 @@ func (d *Form) offerTools(v *templates.AgentFormView, mine []hub.Agent, chosen [
 	return chosen
 }
 
-// offerPortalTools adds find and ask to the choices, and returns the chosen names without them.
-func offerPortalTools(v *templates.AgentFormView, chosen []string) []string {
-	for _, o := range []templates.Option{
+// portalTools returns the choices find and ask, of which the named ones are selected.
+func portalTools(chosen []string) []templates.Option {
+	list := []templates.Option{
 		{Value: grant.Find, Label: "Find agents", Hint: "It may search for agents, here and on other portals."},
 		{Value: grant.Ask, Label: "Ask other agents",
 			Hint: "It may give them work, once the person it talks to allows it."},
-	} {
-		o.Selected = slices.Contains(chosen, o.Value)
+	}
+	for i := range list {
+		list[i].Selected = slices.Contains(chosen, list[i].Value)
+	}
+	return list
+}
+
+// offerPortalTools adds find and ask to the choices, and returns the chosen names without them.
+func offerPortalTools(v *templates.AgentFormView, chosen []string) []string {
+	for _, o := range portalTools(chosen) {
 		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == o.Value })
 		v.ToolAgents = append(v.ToolAgents, o)
 	}
@@ -105,6 +113,9 @@ func offerPortalTools(v *templates.AgentFormView, chosen []string) []string {
 func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
 	chosen := request.SplitValues([]string{v.OtherTools})
 	chosen = offerPortalTools(v, chosen)
+	if v.PortalTools == nil {
+		v.PortalTools = portalTools(nil)
+	}
 	if slices.Contains(d.hub.Kinds(), hub.Prompt) && slices.Contains(d.hub.Kinds(), hub.MCP) {
 		for next, first := "", true; first || next != ""; first = false {
 			var mine []hub.Agent

@@ -45,7 +45,12 @@ func formOf(a hub.Agent) templates.AgentFormView {
 	case hub.A2A:
 		var c hub.A2AConfig
 		if json.Unmarshal(a.Config, &c) == nil {
-			v.AuthHeader = c.AuthHeader
+			v.AuthHeader, v.PortalTools = c.AuthHeader, portalTools(c.Tools)
+		}
+	case hub.Link:
+		var c hub.LinkConfig
+		if json.Unmarshal(a.Config, &c) == nil {
+			v.PortalTools = portalTools(c.Tools)
 		}
 	case hub.MCP:
 		var c hub.MCPConfig

@@ -51,11 +51,11 @@ func TestForm_SaysOfAnAgentWhatItReads(t *testing.T) {
 	warm, object := 0.7, json.RawMessage(`{"type":"object"}`)
 	for _, a := range []hub.Agent{
 		{Kind: hub.OpenAI, Endpoint: "https://a.example/v1", Config: config(hub.OpenAIConfig{Model: "m", Instructions: "Be kind."})},
-		{Kind: hub.A2A, Endpoint: "https://a.example", Config: config(hub.A2AConfig{AuthHeader: "X-Key"})},
+		{Kind: hub.A2A, Endpoint: "https://a.example", Config: config(hub.A2AConfig{AuthHeader: "X-Key", Tools: []string{"find", "ask"}})},
 		{Kind: hub.MCP, Endpoint: "https://a.example/mcp", Config: config(hub.MCPConfig{AuthHeader: "X-Key"})},
 		{Kind: hub.Prompt, Config: config(hub.PromptConfig{Instructions: "Rhyme.", Examples: []hub.Exchange{{User: "u", Agent: "a"}}, Tools: []string{"sums"}, Unasked: true, Temperature: &warm, MaxTokens: 100, Output: &object})},
 		{Kind: hub.Prompt, Endpoint: "https://a.example/v1", Config: config(hub.PromptConfig{Instructions: "Rhyme.", Model: "m", Examples: []hub.Exchange{}, Tools: []string{}})},
-		{Kind: hub.Link},
+		{Kind: hub.Link, Config: config(hub.LinkConfig{Tools: []string{"ask"}})},
 	} {
 		a.Name, a.Title, a.Description, a.Visibility = "ada", "Ada", "Says things."+notesHeading+"Free.", hub.Unlisted
 		a.Languages, a.InputModes, a.OutputModes, a.Icon = []string{"de", "en"}, []string{"text/plain"}, []string{"image/png"}, strings.Repeat("0", 32)
@@ -71,6 +71,12 @@ func TestForm_SaysOfAnAgentWhatItReads(t *testing.T) {
 		}
 		if v.Unasked {
 			in.Set("unasked", "1")
+		}
+		in.Add("portal_tools", "")
+		for _, o := range v.PortalTools {
+			if o.Selected {
+				in.Add("portal_tools", o.Value)
+			}
 		}
 		for _, e := range v.Exchanges {
 			in.Add("example_user", e.User)

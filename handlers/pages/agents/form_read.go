@@ -79,6 +79,7 @@ func typed(in url.Values) templates.AgentFormView {
 	}
 	v.OtherTools = strings.Join(append(request.SplitValues(in["tools"]), request.SplitValues(in["other_tools"])...),
 		", ")
+	v.PortalTools = portalTools(in["portal_tools"])
 	at := func(name string, i int) string {
 		if list := in[name]; i < len(list) {
 			return request.NormalizeLines(list[i])
@@ -154,6 +155,9 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 		draft.Config["auth_header"] = encoded(v.AuthHeader)
 	case hub.Prompt:
 		promptConfig(v, draft.Config, bad)
+	}
+	if (kind == hub.A2A || kind == hub.Link) && in.Has("portal_tools") {
+		draft.Config["tools"] = encoded(append([]string{}, request.SplitValues(in["portal_tools"])...))
 	}
 	secret := ""
 	if name := agentkind.Of(kind).Secret; name != "" && (kind != hub.Prompt || v.OwnModel) {
@@ -256,13 +260,16 @@ func formFields(messages templates.FieldErrors, kind string, rows []int) templat
 			name = field
 		} else if field, ok := strings.CutPrefix(name, "config."); ok {
 			name = field
+			if field == "tools" && (kind == string(hub.A2A) || kind == string(hub.Link)) {
+				name = "portal_tools"
+			}
 			if field == "key" && agentkind.Of(hub.Kind(kind)).Secret == "token" {
 				name = "token"
 			}
 		}
 		switch name {
 		case "", "name", "title", "description", "kind", "endpoint", "visibility", "model", "key", "token",
-			"auth_header", "instructions", "examples", "tools",
+			"auth_header", "instructions", "examples", "tools", "portal_tools",
 			"temperature", "max_tokens", "output", "languages", "input_modes", "output_modes", "icon", "publisher", "callers",
 			"listed", "per_minute", "per_day", "max_bytes", "note", "try":
 			out[name] = text
