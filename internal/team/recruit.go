@@ -75,6 +75,16 @@ func (w work) findCandidates(ctx context.Context, text string) (list []flow.Cand
 	if len(page.Results) > 0 {
 		best = page.Results[0].Score
 	}
+	if !w.state.Open.ByModel {
+		// Servers of tools come last, because rules cannot turn a part into arguments of a tool.
+		tools := func(r hub.Result) int {
+			if r.Agent.Kind == hub.MCP {
+				return 1
+			}
+			return 0
+		}
+		slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return tools(a) - tools(b) })
+	}
 	for _, r := range page.Results {
 		why := reasonOf(r)
 		if why == "" || r.Score < leastShare*best || isDown(r.Agent) {

@@ -125,7 +125,7 @@ func againHref(v team.View) string {
 	}
 	q := url.Values{"goal": {o.Goal}, "recruit": {string(o.Recruit)}, "max_members": {strconv.Itoa(o.Limits.Members)},
 		"max_turns": {strconv.Itoa(o.Limits.Turns)}, "max_depth": {strconv.Itoa(o.Limits.Depth)},
-		"minutes": {strconv.Itoa(max(1, int(o.Limits.Time.Minutes()+.5)))},
+		"minutes":        {strconv.Itoa(max(1, int(o.Limits.Time.Minutes()+.5)))},
 		"person_minutes": {strconv.Itoa(max(1, int(o.Limits.PersonTime.Minutes()+.5)))}}
 	if o.Limits.Tokens > 0 {
 		q.Set("tokens", strconv.FormatInt(o.Limits.Tokens, 10))

@@ -249,7 +249,11 @@ func describeMove(m flow.Move) (what, text string) {
 	case flow.Assign:
 		var list []string
 		for _, t := range m.Tasks {
-			list = append(list, t.Owner+": "+t.Text)
+			text := t.Text
+			if t.Task > 0 {
+				text = fmt.Sprintf("task %d again", t.Task)
+			}
+			list = append(list, t.Owner+": "+text)
 		}
 		return "gave out tasks", strings.Join(list, "\n")
 	case flow.Pause:

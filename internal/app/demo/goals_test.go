@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/internal/team/flow"
 	"agentsite/internal/testing/racetest"
 )
 
@@ -92,6 +93,7 @@ func TestDemo_TeamsSolveTheSet(t *testing.T) {
 	}
 	c := f.portals[0].clients[1]
 	solved, total, tasks, turns := make(map[string]int), make(map[string]int), 0, 0
+	repeated, messages := 0, 0
 	for line := range strings.Lines(string(file)) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if strings.HasPrefix(line, "#") || len(cells) != 3 {
@@ -104,6 +106,8 @@ func TestDemo_TeamsSolveTheSet(t *testing.T) {
 		}
 		g = awaitGoal(ctx, t, c, g.ID, hasEnded)
 		tasks, turns = tasks+len(g.Tasks), turns+g.Turns
+		again, said := countRepeated(ctx, t, c, g.ID)
+		repeated, messages = repeated+again, messages+said
 		total[cells[0]]++
 		missing := ""
 		for want := range strings.SplitSeq(cells[2], ";") {
@@ -122,9 +126,45 @@ func TestDemo_TeamsSolveTheSet(t *testing.T) {
 		n, all = n+solved[kind], all+total[kind]
 	}
 	t.Logf("solved %d of %d, by kind %v of %v, with %d tasks in %d turns", n, all, solved, total, tasks, turns)
+	t.Logf("%d of %d messages say the same as an earlier one", repeated, messages)
+	if messages < 2*all || repeated*100 > messages*5 {
+		t.Errorf("%d of %d messages are repeated", repeated, messages)
+	}
 	if all < 40 || n*100 < all*80 {
 		t.Errorf("%d of %d goals are solved", n, all)
 	}
+}
+
+// countRepeated returns the repeated messages of a goal, and all of them.
+func countRepeated(ctx context.Context, t *testing.T, c client, id string) (repeated, messages int) {
+	t.Helper()
+	var out struct {
+		Events []struct {
+			Kind  flow.Kind
+			State flow.Status
+			Text  string
+			Move  *struct {
+				Kind  flow.MoveKind
+				Text  string
+				Tasks []struct{ Text string }
+			}
+		}
+	}
+	if err := c.callAPI(ctx, http.MethodGet, "/goals/"+id+"/events", nil, &out); err != nil {
+		t.Fatal(err)
+	}
+	var log []flow.Event
+	for _, e := range out.Events {
+		to := flow.Event{Kind: e.Kind, Status: e.State, Text: e.Text}
+		if e.Move != nil {
+			to.Move = &flow.Move{Kind: e.Move.Kind, Text: e.Move.Text}
+			for _, k := range e.Move.Tasks {
+				to.Move.Tasks = append(to.Move.Tasks, flow.Assignment{Text: k.Text})
+			}
+		}
+		log = append(log, to)
+	}
+	return flow.CountRepeated(log)
 }
 
 // Members are agents of three operators. One of the portals dies while its agent works: the goal ends with the results

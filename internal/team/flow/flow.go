@@ -205,7 +205,7 @@ type Move struct {
 }
 
 // Assignment gives one task to an owner. Task is 0 for a new task, or the number of a failed task for another attempt.
-// Needs are numbers of tasks, or negative positions in the same move: -1 is its first task.
+// Text is only read of a new task. Needs are numbers of tasks, or negative positions in the same move: -1 is its first task.
 type Assignment struct {
 	Task  int    `json:"task,omitempty"`
 	Part  int    `json:"part,omitempty"`

@@ -73,7 +73,7 @@ func nextAssignments(s flow.State) (list []flow.Assignment) {
 		}
 		a := flow.Assignment{Part: p.N, Owner: owner, Text: p.Text, Needs: needs}
 		if assigned {
-			a.Task = t.N
+			a.Task, a.Text = t.N, "" // it is on the board
 		} else {
 			total++
 		}
