@@ -189,8 +189,8 @@ func (m MessageView) pageHref() string { return messageHref(m.ChatID, m.Seq) }
 // hasContent reports whether the message can be answered, copied and reacted to.
 func (m MessageView) hasContent() bool { return m.Gone == "" && m.ChatID != "" }
 
-// canRetry reports whether the agent can be asked for the answer again because it has none, or a part of one. A replaced
-// answer has no button: the newest one has it.
+// canRetry reports whether the agent can be asked for the answer again because it has none, or a part of one. A
+// replaced answer has no button: the newest one has it.
 func (m MessageView) canRetry() bool {
 	switch m.Mark {
 	case "failed", "interrupted", "canceled", "rejected", "busy":

@@ -115,7 +115,7 @@ func TestProfile_Facts(t *testing.T) {
 	// The owner of a linked agent is told how to start it, nobody else is.
 	ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "laptop", "title": "My laptop", "description": "Runs here.", "kind": "link", "visibility": "unlisted"}, http.StatusCreated)
 	a.open("/agents/laptop")
-	a.says("agentsite agent run --portal " + p.URL() + " --name laptop --token ags_… -- COMMAND")
+	a.says("AGENTSITE_TOKEN=ags_… agentsite agent run --portal " + p.URL() + " --name laptop -- COMMAND")
 	a.look("profile-link")
 	bea.Must(http.MethodPost, "/agents/laptop/connect", url.Values{}, http.StatusForbidden)
 	if body := bea.Must(http.MethodGet, "/agents/laptop", nil, http.StatusOK).Body; strings.Contains(body, "agent run") {

@@ -79,13 +79,12 @@ func TestRegister_EveryKindWithinAMinute(t *testing.T) {
 					n.fill("#instructions", "You write short poems. Always rhyme.")
 					n.press(`button[name="save"]`)
 				}},
-				{"link", 6, func(n *newcomer) {
+				{"link", 5, func(n *newcomer) {
 					n.start("link")
 					n.fill("#name", "laptop")
 					n.fill("#description", "Runs on my laptop.")
 					n.press(`button[name="save"]`)
-					n.press(`form[action="/agents/laptop/connect"] button`)
-					n.says("agentsite agent run --portal " + p.URL() + " --name laptop --token ags_")
+					n.says("agentsite agent run --portal " + p.URL() + " --name laptop -- cat")
 				}},
 			} {
 				b.open("/")
@@ -124,15 +123,25 @@ func TestRegister_ShownCommandConnects(t *testing.T) {
 	b.fill("#description", "Runs on my laptop.")
 	b.press(`button[name="save"]`)
 	b.says("It is registered")
-	b.press(`form[action="/agents/laptop/connect"] button`)
+	b.shot("connect-desk", true)
+	b.resize(screen{width: 390, height: 844, phone: true, scripts: true})
+	b.shot("connect-phone", true)
+	if eval[bool](b, `document.documentElement.scrollWidth > innerWidth`) {
+		t.Error("the page scrolls sideways")
+	}
+	b.resize(desk)
 	args := strings.Fields(eval[string](b, `document.querySelector("[data-copy-source]").textContent`))
-	if len(args) < 3 || args[0] != "agentsite" {
+	if len(args) < 3 || args[1] != "agentsite" {
 		t.Fatalf("the command is %q", args)
 	}
+	variables := map[string]string{}
+	name, value, _ := strings.Cut(args[0], "=")
+	variables[name] = value
+	args = args[1:]
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Run(ctx, args[1:], func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard)
+		ended <- cli.Run(ctx, args[1:], func(k string) string { return variables[k] }, strings.NewReader(""), io.Discard, io.Discard)
 	}()
 	b.press(`.connect a[href="/agents/laptop"]`)
 	b.alive("/agents/laptop")

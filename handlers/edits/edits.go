@@ -157,8 +157,8 @@ func (e *Editor) askElsewhere(ctx context.Context, actor ident.Actor, m chat.Mes
 
 // begin makes the conversation for askElsewhere: a branch, or an empty one with the same agents if nothing was said
 // before the message.
-func (e *Editor) begin(ctx context.Context, actor ident.Actor, m chat.Message, before []chat.Message) (chat.Conversation,
-	error) {
+func (e *Editor) begin(ctx context.Context, actor ident.Actor, m chat.Message,
+	before []chat.Message) (chat.Conversation, error) {
 	if len(before) > 0 {
 		return e.Chat.Branch(ctx, actor, m.ConversationID, before[0].Seq)
 	}

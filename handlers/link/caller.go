@@ -65,7 +65,7 @@ func (c *caller) proveToken(token string) error {
 	}
 	var actor ident.Actor
 	var err error
-	c.server.runApart(func() { actor, err = c.server.cfg.Callers.AuthenticateToken(c.r, token) })
+	c.server.runApart(func() { actor, err = c.server.cfg.Callers.AuthenticateProgram(c.r, token) })
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 
 // proveAgain authenticates the token once more and returns its actor with the present rights.
 func (c *caller) proveAgain() (ident.Actor, error) {
-	now, err := c.server.cfg.Callers.AuthenticateToken(c.r, c.token)
+	now, err := c.server.cfg.Callers.AuthenticateProgram(c.r, c.token)
 	if err == nil && (now.ID != c.actor.ID || now.Credential != c.actor.Credential) {
 		err = fault.New(fault.Unauthenticated, "Your token has ended. Make a new one.")
 	}

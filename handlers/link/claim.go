@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -23,13 +24,20 @@ const maxClient = 80
 // and skills of hello are used for a new agent only, because the owner edits them on the agent's page
 // later.
 func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error) {
-	if !actor.May(ident.AgentsWrite) {
-		return task.Attached{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
+	bound, only := actor.Program()
+	if !only && !actor.May(ident.AgentsWrite) {
+		return task.Attached{}, fault.New(fault.Forbidden, "This token lacks the scope %q. On your account page, "+
+			"make a token with “Change agents” ticked, or take the command from the page of the agent.",
+			ident.AgentsWrite)
 	}
 	if err := ident.CheckName(h.Name); err != nil {
 		return task.Attached{}, fault.Field("name", err.Error())
 	}
-	a, err := d.Hub.Get(ctx, actor, h.Name)
+	a, err := d.Hub.Get(ctx, reader(actor), h.Name)
+	if only && (fault.Is(err, fault.NotFound) || err == nil && a.ID != bound) {
+		return task.Attached{}, fault.New(fault.Forbidden,
+			"This token connects another agent than %s, and may do nothing else.", h.Name)
+	}
 	if fault.Is(err, fault.NotFound) {
 		a, err = d.registerAgent(ctx, actor, h)
 		if fault.Is(err, fault.Conflict) {
@@ -47,6 +55,14 @@ func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hell
 	}
 	return task.Attached{AgentID: a.ID, Name: a.Name, OwnerID: a.OwnerID, Client: linkwire.Line(h.Client, maxClient)},
 		nil
+}
+
+// reader returns the actor with the right to look up its agent, which a token that only connects a program lacks.
+func reader(actor ident.Actor) ident.Actor {
+	if _, only := actor.Program(); only {
+		actor.Scopes = append(slices.Clip(actor.Scopes), ident.AgentsRead)
+	}
+	return actor
 }
 
 func (d Directory) registerAgent(ctx context.Context, actor ident.Actor, h linkwire.Hello) (hub.Agent, error) {
@@ -80,7 +96,8 @@ func (d Directory) checkOwner(actor ident.Actor, a hub.Agent) error {
 	case !a.OwnedBy(actor):
 		return fault.New(fault.Conflict, "The name %s is taken by an agent of another account. Choose another.", a.Name)
 	case a.Kind != hub.Link:
-		return fault.New(fault.Conflict, "The agent %s is of kind %s, which does not connect to the portal. Choose another name.", a.Name, a.Kind)
+		return fault.New(fault.Conflict,
+			"The agent %s is of kind %s, which does not connect to the portal. Choose another name.", a.Name, a.Kind)
 	case a.Status.State == hub.Withdrawn:
 		return fault.New(fault.Forbidden, "The agent %s is withdrawn. Put it back before it connects.", a.Name)
 	}
@@ -89,7 +106,7 @@ func (d Directory) checkOwner(actor ident.Actor, a hub.Agent) error {
 
 // Holds returns nil as long as the actor may speak for the agent, otherwise the reason for the refusal.
 func (d Directory) Holds(ctx context.Context, actor ident.Actor, who task.Attached) error {
-	a, err := d.Hub.Get(ctx, actor, who.Name)
+	a, err := d.Hub.Get(ctx, reader(actor), who.Name)
 	if err != nil {
 		return err
 	}

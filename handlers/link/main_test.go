@@ -200,8 +200,8 @@ func open(t *testing.T, edit ...func(*world)) *world {
 	return w
 }
 
-// AuthenticateToken implements link.Callers.
-func (w *world) AuthenticateToken(_ *http.Request, secret string) (ident.Actor, error) {
+// AuthenticateProgram implements link.Callers.
+func (w *world) AuthenticateProgram(_ *http.Request, secret string) (ident.Actor, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, ok := strings.CutPrefix(secret, ident.TokenPrefix)

@@ -26,9 +26,10 @@ import (
 	"agentsite/internal/task"
 )
 
-// Callers authenticates bearer tokens. An invalid token is an Unauthenticated error.
+// Callers authenticates bearer tokens, also those that only connect a program. An invalid token is an Unauthenticated
+// error.
 type Callers interface {
-	AuthenticateToken(r *http.Request, token string) (ident.Actor, error)
+	AuthenticateProgram(r *http.Request, token string) (ident.Actor, error)
 }
 
 // Accounts reports when an actor loses its rights.

@@ -82,6 +82,15 @@ func (c *Callers) AuthenticateToken(r *http.Request, token string) (ident.Actor,
 	return c.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 }
 
+// AuthenticateProgram is AuthenticateToken for the endpoint at which programs connect, see
+// account.Service.AuthenticateProgram.
+func (c *Callers) AuthenticateProgram(r *http.Request, token string) (ident.Actor, error) {
+	if !strings.HasPrefix(token, ident.TokenPrefix) {
+		token = "" // refused, because session secrets are valid in cookies only
+	}
+	return c.accounts.AuthenticateProgram(r.Context(), token, ClientAddr(r))
+}
+
 // Identify returns the caller for an actor from Authenticate. A guest becomes the guest that owns the
 // first non-empty id, of a conversation or a task. Without any id it becomes a new guest, within the
 // limits of its address. An id of another caller is a NotFound error.

@@ -165,9 +165,22 @@ func (s *Service) confirmAccount(ctx context.Context, c Credential) error {
 }
 
 // Authenticate returns the actor with the present rights for a secret: session, guest session or API
-// token. Any other secret is an Unauthenticated fault. addr is the client's address.
+// token. Any other secret is an Unauthenticated fault, and a token that only connects a program a Forbidden one.
+// addr is the client's address.
 func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.Actor, error) {
-	none := fault.New(fault.Unauthenticated, "Your session or token is unknown or has ended. Sign in again, or make a new token.")
+	actor, err := s.AuthenticateProgram(ctx, secret, addr)
+	if _, bound := actor.Program(); err == nil && bound {
+		return ident.Actor{}, fault.New(fault.Forbidden,
+			"This token connects the program of one agent and may do nothing else. Make another one on your account page.")
+	}
+	return actor, err
+}
+
+// AuthenticateProgram is Authenticate for the endpoint at which programs connect: it takes their tokens too. The caller
+// must compare ident.Actor.Program with the agent.
+func (s *Service) AuthenticateProgram(ctx context.Context, secret, addr string) (ident.Actor, error) {
+	none := fault.New(fault.Unauthenticated,
+		"Your session or token is unknown or has ended. Sign in again, or make a new token.")
 	if secret == "" {
 		return ident.Actor{}, none
 	}

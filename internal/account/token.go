@@ -24,6 +24,9 @@ func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, 
 type NewToken struct {
 	Label  string
 	Scopes []ident.Scope
+	// Program is the id of the agent whose program the token connects. The token may do nothing else, so Scopes must
+	// be empty. Whether the account owns the agent is checked when the program connects.
+	Program string
 	// Life is the time until the token expires, at most a year; zero means 90 days.
 	Life time.Duration
 }
@@ -39,7 +42,10 @@ func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToke
 			return "", fault.New(fault.Forbidden, "A token cannot make one that may do more than itself: %.80q.", sc)
 		}
 	}
-	if actor.Narrowed && len(in.Scopes) == 0 {
+	if in.Program != "" && !actor.May(ident.AgentsWrite) {
+		return "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
+	}
+	if actor.Narrowed && len(in.Scopes) == 0 && in.Program == "" {
 		in.Scopes = actor.Scopes
 	}
 	return s.createToken(ctx, actor.ID, actor.Credential, in)
@@ -76,8 +82,12 @@ func (s *Service) createToken(ctx context.Context, accountID, maker string, in N
 		check.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%.80q is no scope; the scopes are %v", sc,
 			ident.Scopes())
 	}
+	check.Field(in.Program == "" || ident.ValidID(in.Program) && len(in.Scopes) == 0, "program", "is no agent")
 	if err := check.Err(); err != nil {
 		return "", err
+	}
+	if in.Program != "" {
+		in.Scopes = []ident.Scope{ident.ProgramScope(in.Program)}
 	}
 	in.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
 	secret, c := draftCredential(Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label,

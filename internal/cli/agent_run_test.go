@@ -40,7 +40,7 @@ func (l *linked) Observe(_ context.Context, id string, v hub.Liveness) {
 // ada is the only account. Every agent that is not named taken is hers.
 type ada struct{}
 
-func (ada) AuthenticateToken(_ *http.Request, token string) (ident.Actor, error) {
+func (ada) AuthenticateProgram(_ *http.Request, token string) (ident.Actor, error) {
 	if token != ident.TokenPrefix+"good" {
 		return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is\nunknown \u001b[31mhere.")
 	}

@@ -76,6 +76,22 @@ func (a Actor) May(scope Scope) bool {
 	return !a.Narrowed || slices.Contains(a.Scopes, scope)
 }
 
+// programPrefix begins the one scope of a token that only connects the program of an agent; the agent's id follows.
+const programPrefix = "program:"
+
+// ProgramScope returns the scope of a token that may connect the program of one agent, and nothing else.
+func ProgramScope(agentID string) Scope { return Scope(programPrefix + agentID) }
+
+// Program returns the id of the agent whose program the actor's token connects; ok is false for other credentials.
+func (a Actor) Program() (agentID string, ok bool) {
+	for _, s := range a.Scopes {
+		if agentID, ok = strings.CutPrefix(string(s), programPrefix); ok {
+			return agentID, true
+		}
+	}
+	return "", false
+}
+
 // IsPerson reports whether the actor has an account here.
 func (a Actor) IsPerson() bool { return a.Kind == Person || a.Kind == Operator }
 

@@ -188,6 +188,9 @@ func tokenRow(t account.Credential) templates.TokenRow {
 		for i, s := range t.Scopes {
 			names[i] = string(s)
 		}
+		if _, only := (ident.Actor{Scopes: t.Scopes}).Program(); only {
+			names = []string{"only connects its program"}
+		}
 		row.Scopes = strings.Join(names, ", ")
 	}
 	return row

@@ -184,7 +184,7 @@ func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 
 // startCommand returns the shell command that connects the program of an agent of kind link.
 func (d *Profile) startCommand(a hub.Agent) string {
-	return "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token ags_… -- COMMAND"
+	return "AGENTSITE_TOKEN=ags_… agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " -- COMMAND"
 }
 
 func languageNames(tags []string) string {

@@ -260,6 +260,9 @@ func (d *Form) registerAgent(w http.ResponseWriter, r *http.Request, actor ident
 	if err != nil {
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
+	if isLinked(a, actor) {
+		return d.showCommand(w, r, actor, a, true)
+	}
 	return respond.SeeOther(w, r, "/agents/"+a.Name)
 }
 

@@ -38,12 +38,17 @@ func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	return v
 }
 
+// isLinked reports whether an agent that was just registered needs a program that connects, and may be connected now.
+func isLinked(a hub.Agent, actor ident.Actor) bool {
+	return a.Kind == hub.Link && a.Status.State == hub.Active && a.OwnedBy(actor)
+}
+
 // connectLife is the lifetime of the API token of a connected program. It is long, because no person is
 // there to renew it.
 const connectLife = 365 * 24 * time.Hour
 
-// connectAgent creates a token and shows the command that connects a program with it. The answer itself
-// shows the token, because it is not stored.
+// connectAgent shows the command that connects the agent's program. The answer itself shows the token in it, because
+// the token is not stored.
 func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.editable(r, actor)
 	if err != nil {
@@ -56,12 +61,18 @@ func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.
 		return fault.New(fault.Invalid, "Only a linked agent is connected by a command; %s is reached at its address.",
 			a.Name)
 	}
+	return d.showCommand(w, r, actor, a, false)
+}
+
+// showCommand makes a token that may connect the program of the agent and nothing else, and shows the command with it.
+// fresh is true for an agent that was just registered.
+func (d *Form) showCommand(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, fresh bool) error {
 	token, err := d.accounts.CreateToken(r.Context(), actor,
-		account.NewToken{Label: "link " + a.Name, Scopes: []ident.Scope{ident.AgentsWrite}, Life: connectLife})
+		account.NewToken{Label: "program of " + a.Name, Program: a.ID, Life: connectLife})
 	if err != nil {
 		return err
 	}
-	v := templates.ConnectView{Ref: a.Name, Title: a.Title, Token: token,
-		Command: "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token " + token + " -- cat"}
+	v := templates.ConnectView{Ref: a.Name, Title: a.Title, Fresh: fresh, Command: "AGENTSITE_TOKEN=" + token +
+		" agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " -- cat"}
 	return d.site.Render(w, r, http.StatusOK, templates.Connect(d.site.Frame(r, actor, "Connect "+a.Title), v))
 }
