@@ -402,7 +402,7 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 		Agent:      agentTarget(a, secret),
 		Caller:     task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker:    task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
-		Parts:      h.Ask.Parts,
+		Parts:      withoutOwnMention(h.Ask.Parts, t.AgentHandle),
 		Via:        t.Via, Budget: t.Budget,
 		Files: w.chat.Files.ForTask(t),
 	}

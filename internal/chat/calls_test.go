@@ -41,6 +41,26 @@ func TestFinish_AnAnswerAsksTheAgentsItMentions(t *testing.T) {
 	}
 }
 
+// An answer that repeats the names of the question asks nobody again, and one that adds a name asks that agent.
+func TestFinish_RepeatedNamesAskNobody(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	room := w.room(w.ada, "calc", "guide", "keeper")
+	w.say(w.ada, room, "@calc and @guide, compare")
+	active := w.active(room)
+	if len(active) != 2 {
+		t.Fatalf("asked: %q", names(active))
+	}
+	w.answer(active[0], "As @calc and @guide were asked: mine is 4.")
+	if n := w.active(room); len(n) != 1 {
+		t.Errorf("the repeated names ask %q", names(n))
+	}
+	w.answer(active[1], "I agree with @calc, and so will @keeper.")
+	if n := names(w.active(room)); n != "keeper" {
+		t.Errorf("asked: %q, want keeper", n)
+	}
+}
+
 // ends answers what is open with text until nothing is, and counts.
 func (w *world) ends(room, text string) int {
 	w.t.Helper()

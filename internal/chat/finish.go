@@ -202,8 +202,8 @@ type called struct {
 	notes         []string
 }
 
-// findCalled makes a task for each agent that a completed answer mentions and that the person behind the
-// task may call. Agents beyond the limits are named in notes instead.
+// findCalled makes a task for each agent that a completed answer mentions, and the message it answers does not, and
+// that the person behind the task may call. Agents beyond the limits are named in notes instead.
 func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (called, error) {
 	if t.State != task.Completed || m.Kind != Text {
 		return called{}, nil
@@ -221,6 +221,13 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 	}
 	agents := slices.DeleteFunc(Conversation{Members: members}.Agents(), func(a Member) bool { return a.ID == t.AgentID })
 	whom := mentionedMembers(agents, text, s.cfg.Portal)
+	// A name that the answer repeats from the message it answers was asked by that message already.
+	if ask, aerr := s.store.Message(ctx, t.ConversationID, t.MessageSeq); aerr == nil {
+		asked := mentionedMembers(agents, task.PlainText(ask.Parts), s.cfg.Portal)
+		whom = slices.DeleteFunc(whom, func(a Member) bool { return a.ID != ask.Sender.ID && hasMember(asked, a) })
+	} else if !fault.Is(aerr, fault.NotFound) {
+		return called{}, aerr
+	}
 	if len(whom) == 0 {
 		return called{}, nil
 	}
