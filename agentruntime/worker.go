@@ -305,7 +305,7 @@ func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
 	}
 	// Agents of other portals do not count, because their own portal probes them.
 	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link) &&
-		call.Agent.Kind != string(hub.Peer)
+		call.Agent.Kind != string(hub.Peer) && call.Agent.Kind != string(hub.Wasm)
 	if own {
 		traces := &tracer{secret: call.Agent.Secret}
 		defer func() { w.hub.Usage.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.allTraces()) }()

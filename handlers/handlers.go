@@ -16,6 +16,7 @@ import (
 	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/files"
+	hostingapi "agentsite/handlers/hosting"
 	"agentsite/handlers/live"
 	"agentsite/handlers/markup"
 	"agentsite/handlers/pages"
@@ -36,6 +37,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
 	"agentsite/internal/halt"
+	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
@@ -68,6 +70,7 @@ type Config struct {
 	Halts      *halt.Service
 	Personal   *personal.Service
 	Teams      *team.Service
+	Hosting    *hosting.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -102,6 +105,7 @@ type Routes struct {
 	work     *work.Pages
 	manual   *manual.Pages
 	personal *personalpages.Handlers
+	hosting  *hostingapi.API
 	sessions *request.Sessions
 	log      *slog.Logger
 }
@@ -154,6 +158,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
+		hosting:  hostingapi.New(cfg.Hosting, sessions),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
 		manual:   manual.New(portal, accounts, directory, site, renderer),
@@ -172,6 +177,7 @@ func (h *Routes) API(r chi.Router) {
 	h.goals.Routes(r)
 	h.streams.Routes(r)
 	h.personal.API(r)
+	h.hosting.Routes(r)
 }
 
 // Pages declares the routes of the portal's pages. Every route that changes something is a POST and every

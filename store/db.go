@@ -25,6 +25,7 @@ import (
 	"agentsite/store/halts"
 	"agentsite/store/hooks"
 	"agentsite/store/models"
+	"agentsite/store/modules"
 	"agentsite/store/personal"
 	"agentsite/store/postgres"
 	"agentsite/store/quotas"
@@ -61,6 +62,7 @@ type DB struct {
 	Personal *personal.Data
 	Models   *models.Models
 	Halts    *halts.Halts
+	Modules  *modules.Modules
 	Teams    *teams.Teams
 	Talks    *chats.Summaries
 	Peers    *Peers
@@ -215,7 +217,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
-		Models: models.New(f), Halts: halts.New(f), Teams: teams.New(f), Talks: chats.NewSummaries(f),
+		Models: models.New(f), Halts: halts.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f), Talks: chats.NewSummaries(f),
 		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}

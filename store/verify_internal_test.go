@@ -372,6 +372,9 @@ func seedAll(t *testing.T, d *testDB) {
 			`INSERT INTO goals VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O7', 'p1', 'ada', 'k', 'Add 1 and 1.', 'forming', '', 0, '', 0, 1, 1, 1)`,
 			`INSERT INTO goal_events VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O7', 1, '{"seq":1,"at":"2026-11-28T00:00:00Z","kind":"opened"}')`,
 			`INSERT INTO ceilings VALUES ('p1', '', 1000, 0)`,
+			`INSERT INTO module_bytes VALUES ('` + strings.Repeat("a", 64) + `', x'0061736d')`,
+			`INSERT INTO modules VALUES ('p1', '` + strings.Repeat("a", 64) + `', 'one.wasm', 4, 1)`,
+			`INSERT INTO hosting VALUES (1, '{}')`,
 			`INSERT INTO halts VALUES ('provider', 'llm.example', 1, 'llm.example', '', 1)`,
 			`INSERT INTO models VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O6', 'p1', 'fast', 'openai', 'https://llm.example/v1', 'm-1', '', 0, 0, NULL, 1, 1)`,
 			`INSERT INTO usage_days VALUES (20000, 'a1', 'p1', 'person', 'p2', 'm', 0, 'work', 1, 0, 10, 5, 7)`} {

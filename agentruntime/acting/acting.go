@@ -167,11 +167,19 @@ func (t *Tools) toolOwner(ctx context.Context, call task.Call) (ident.Actor, err
 }
 
 // BindingOf returns the facts about an agent for which grants are given. The origin of an agent without an endpoint is
-// goesTo, the host of its model.
+// goesTo, the host of its model, and that of a hosted program its hash.
 func BindingOf(a hub.Agent, goesTo string) grant.Binding {
 	b := grant.Binding{Owner: a.OwnerName, Origin: goesTo}
 	if u, err := url.Parse(a.Endpoint); err == nil && u.Host != "" {
 		b.Origin = u.Scheme + "://" + u.Host
+	}
+	if a.Kind == hub.Wasm {
+		var cfg hub.WasmConfig
+		if json.Unmarshal(a.Config, &cfg) == nil {
+			b.Origin = "sha256:" + cfg.Module
+			b.Needs = grant.NeedsOf(slices.Concat(cfg.Tools, cfg.Hosts))
+		}
+		return b
 	}
 	// The settings of the other kinds have tools of the same form, those of MCP servers another one.
 	var cfg hub.PromptConfig

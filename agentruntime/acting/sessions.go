@@ -61,18 +61,25 @@ func NewSessions(t *Tools, address string, mark func(purpose, subject string) st
 	return &Sessions{tools: t, address: address, mark: mark, open: make(map[string]*session)}
 }
 
-// toolsOf returns the tools of the portal that the settings of an agent name.
-func toolsOf(a task.Target) []string {
+// toolsOf returns the tools of the portal that the settings of an agent name. Programs that run here call them without
+// the address.
+func (s *Sessions) toolsOf(a task.Target) []string {
+	var elsewhere hub.A2AConfig
+	var linked hub.LinkConfig
+	var hosted hub.WasmConfig
 	switch hub.Kind(a.Kind) {
 	case hub.A2A:
-		var cfg hub.A2AConfig
-		if json.Unmarshal(a.Config, &cfg) == nil && cfg.TakesTools && weborigin.IsConfidential(a.Endpoint) {
-			return cfg.Tools
+		if s.address != "" && json.Unmarshal(a.Config, &elsewhere) == nil && elsewhere.TakesTools &&
+			weborigin.IsConfidential(a.Endpoint) {
+			return elsewhere.Tools
 		}
 	case hub.Link: // It connects to the portal's own address, which NewSessions checks.
-		var cfg hub.LinkConfig
-		if json.Unmarshal(a.Config, &cfg) == nil {
-			return cfg.Tools
+		if s.address != "" && json.Unmarshal(a.Config, &linked) == nil {
+			return linked.Tools
+		}
+	case hub.Wasm:
+		if json.Unmarshal(a.Config, &hosted) == nil {
+			return hosted.Tools
 		}
 	}
 	return nil
@@ -81,8 +88,8 @@ func toolsOf(a task.Target) []string {
 // OpenTools implements task.ToolServer.
 func (s *Sessions) OpenTools(ctx context.Context, call task.Call, out task.ToolSink,
 	state json.RawMessage) (task.ToolSession, bool, error) {
-	names := toolsOf(call.Agent)
-	if len(names) == 0 || s.address == "" {
+	names := s.toolsOf(call.Agent)
+	if len(names) == 0 {
 		return nil, false, nil
 	}
 	x := &session{owner: s, call: call, out: out, until: clock.Now().Add(sessionTime)}

@@ -17,6 +17,7 @@ const (
 	OpenAI  Kind = "openai"  // a model or assistant with the OpenAI chat API
 	Prompt  Kind = "prompt"  // instructions that the portal runs on a model
 	Link    Kind = "link"    // a program that connects out to the portal
+	Wasm    Kind = "wasm"    // a WebAssembly program that the portal runs in a sandbox
 )
 
 // Spec is one row of the table: the properties of a kind and the texts about it.
@@ -73,6 +74,11 @@ var table = []Spec{
 		Remote: "A program that connects out to its portal.", Choice: "A program on my computer",
 		When:    "It connects out and needs no public address, so it may run on a laptop or behind a firewall.",
 		Example: "agentsite agent run …", Registered: true, Hosted: true, Unprobed: true},
+	{Kind: Wasm, Label: "hosted program", Help: "A program that this portal runs in a sandbox.",
+		Remote: "A program that its portal runs in a sandbox.", Choice: "A program that runs here",
+		When: "You wrote a program and have no server for it: upload it as WebAssembly, and this portal runs it. " +
+			"It gets no files and no network but what you grant.",
+		Registered: true, Hosted: true, Unprobed: true},
 	{Kind: Builtin, Label: "built in", Help: "Part of this portal; it runs here.", Remote: "Part of its portal.",
 		Hosted: true, Unprobed: true},
 }

@@ -86,14 +86,14 @@ func (p *Portal) openDirectory(ctx context.Context, keys *ident.Keys, rt http.Ro
 	probes := liveness.NewQueue(p.db.Hub, p.log)
 	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: probes, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind), p},
-		Sealer: keys, Models: namedModels{p.models},
+		Sealer: keys, Models: namedModels{p.models}, Modules: hostedModules{p},
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,
 		Kinds:    agentkind.Registered(),
 		Loopback: weborigin.IsLoopback(p.url.Hostname())}
 	p.hub = hub.New(p.connectHub(ports), cfg)
 	monitor := liveness.Ports{Queue: probes, Directory: p.hub, Notices: p.hub.Notices, Proofs: p.hub.Proofs,
-		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}
+		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt, p.drivers.hosted}}
 	if p.node != nil {
 		monitor.Observer = p.node
 	}

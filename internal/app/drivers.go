@@ -17,6 +17,7 @@ import (
 	"agentsite/agentruntime/model"
 	"agentsite/agentruntime/prompt"
 	"agentsite/agentruntime/remote"
+	"agentsite/agentruntime/wasm"
 	handed "agentsite/handlers/tools"
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
@@ -34,6 +35,7 @@ type drivers struct {
 	prompt *prompt.Driver
 	lead   *lead.Lead
 	link   *link.Driver
+	hosted *wasm.Driver
 	build  task.Agent
 	// tools are those of agents that run elsewhere.
 	tools *acting.Sessions
@@ -42,7 +44,8 @@ type drivers struct {
 // byKind returns the drivers by kind, for the worker and for trying agents.
 func (d *drivers) byKind() map[hub.Kind]task.Agent {
 	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.Peer: d.peer, hub.OpenAI: d.openai, hub.MCP: d.mcp,
-		hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
+		hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build,
+		hub.Wasm: d.hosted}
 }
 
 // close closes all connections of the drivers. A nil receiver is allowed, because Close may run after a
@@ -64,6 +67,7 @@ var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustPars
 // built later.
 func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	// An agent may take minutes before its answer begins.
+	plain := out
 	patient := agentruntime.Wiretap{Next: p.calls.Patient(modelFirstByte)}
 	out.AllowCIDR = anywhere
 	p.model = egress.New(out)
@@ -93,6 +97,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: portalRT, Models: p.models,
 		Tools: tools, Grants: tools, Meter: workMeter{p}, Guard: p.ceilings, Summaries: p.db.Talks,
 		Budget: budget, Log: p.log})
+	d.hosted = p.newHostedDriver(plain, d.prompt, sessions)
 	return d
 }
 
@@ -124,9 +129,10 @@ type probers struct {
 	remote *remote.Prober
 	mcp    *mcp.Prober
 	prompt *prompt.Driver
+	hosted *wasm.Driver
 }
 
-// Probe implements liveness.Prober. Kinds other than MCP and prompt are probed over A2A or the OpenAI
+// Probe implements liveness.Prober. Kinds other than MCP, prompt and wasm are probed over A2A or the OpenAI
 // API.
 func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx = task.WithBehalf(ctx, probing)
@@ -135,6 +141,8 @@ func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 		return p.mcp.Probe(ctx, t)
 	case hub.Prompt:
 		return p.prompt.Probe(ctx, t)
+	case hub.Wasm:
+		return p.hosted.Probe(ctx, t)
 	}
 	return p.remote.Probe(ctx, t)
 }

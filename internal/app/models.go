@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/weborigin"
 )
 
-// openModels builds the services of named models, which it reads, of their usage, and of grants.
+// openModels builds the services of named models, which it reads, of their usage, of grants, and of hosted programs.
 func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	p.prices = usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
 	p.usage = usage.NewService(p.db.Usages, p.prices, p.log)
@@ -30,7 +30,10 @@ func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 				"model", p.set.Model.Model, "currency", unit, "file", usage.PricesFile)
 		}
 	}
-	return p.models.Load(ctx)
+	if err := p.models.Load(ctx); err != nil {
+		return err
+	}
+	return p.openHosting(ctx)
 }
 
 // namedModels implements hub.Models.

@@ -21,6 +21,7 @@ import (
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/conformance"
+	"agentsite/agentruntime/wasm/sandbox"
 	"agentsite/docs"
 	"agentsite/handlers"
 	"agentsite/handlers/a2a"
@@ -39,6 +40,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
 	"agentsite/internal/halt"
+	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
@@ -130,6 +132,8 @@ type services struct {
 	models   *models.Service
 	halts    *halt.Service
 	teams    *team.Service
+	hosting  *hosting.Service
+	programs *sandbox.Pool
 }
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
@@ -295,7 +299,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
-		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
+		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams, Hosting: p.hosting,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
@@ -513,6 +517,9 @@ func (p *Portal) Close() {
 		p.control.Close()
 	}
 	p.drivers.close()
+	if p.programs != nil {
+		p.programs.Close()
+	}
 	if p.node != nil {
 		p.node.CloseIdle()
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // unread are the routes of the API with a body that has no fields of ours.
-var unread = []string{"POST /api/v1/files"}
+var unread = []string{"POST /api/v1/files", "POST /api/v1/hosting/modules"}
 
 // Every route of the API with a JSON body refuses a field that it does not know, and names it: a misspelt
 // one would be lost. The routes come from the router and the valid bodies from the authorization matrix, so

@@ -23,6 +23,7 @@ const (
 	OpenAI  = agentkind.OpenAI
 	Prompt  = agentkind.Prompt
 	Link    = agentkind.Link
+	Wasm    = agentkind.Wasm
 )
 
 // Visibility selects the actors that may see an agent.

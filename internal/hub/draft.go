@@ -76,6 +76,7 @@ type rules struct {
 	kinds     []Kind
 	addresses AddressPolicy
 	models    Models
+	modules   Modules
 }
 
 func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }

@@ -114,6 +114,19 @@ type Exchange struct {
 	Agent string `json:"agent"`
 }
 
+// WasmConfig is Agent.Config of kind wasm: the program, and its owner's grants to it.
+type WasmConfig struct {
+	Module string `json:"module"` // SHA-256 of the module in lower-case hexadecimal
+	// Tools are at most grant.Find and grant.Ask. The person behind a task is asked besides, see package acting.
+	Tools []string `json:"tools,omitempty"`
+	// Model is the named model that the program may ask; empty grants none.
+	Model string `json:"model,omitempty"`
+	// Hosts are those that the program may call by https.
+	Hosts []string `json:"hosts,omitempty"`
+	// Settings are for the program to read. They are no secrets.
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
 // LinkConfig is Agent.Config of kind link: the description that the program sent when it last connected.
 type LinkConfig struct {
 	// Client is the name and version of the connected program, cut to the limit. Tools are of grant.CheckTools.

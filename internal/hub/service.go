@@ -3,6 +3,7 @@ package hub
 import (
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/internal/limit"
@@ -40,6 +41,7 @@ type Service struct {
 	trier   Trier
 	sealer  Sealer
 	models  Models
+	modules Modules
 	network Network
 	wider   Wider
 	seeker  Seeker
@@ -88,6 +90,8 @@ type Ports struct {
 	NoticeQueue NoticeQueue
 	// Models may be nil if no prompt agent can be registered.
 	Models Models
+	// Modules may be nil if no hosted program can be registered.
+	Modules Modules
 	// Reports are the liveness reports of other portals; nil leaves only the results of this portal's probes.
 	Reports LivenessReports
 }
@@ -97,6 +101,12 @@ type Models interface {
 	// NamedModel returns a model's name on its server and the host of that, empty for this machine, by the name that
 	// agents of the owner use, "" for the portal's default.
 	NamedModel(ownerID, name string) (model, host string, ok bool)
+}
+
+// Modules are the programs that accounts uploaded.
+type Modules interface {
+	// CheckHosted returns an error, worded for a form, if the owner has no such program or may not host it.
+	CheckHosted(ownerID, hash string) error
 }
 
 // AddressPolicy decides which addresses the portal may call.
@@ -119,7 +129,7 @@ func New(ports Ports, cfg Config) *Service {
 		Notices:      &Notifier{store: ports.Store, queue: ports.NoticeQueue, log: cfg.Log},
 		Searches:     &SavedSearches{store: ports.Store},
 		store:        ports.Store, index: ports.Index, probes: ports.Probes, reader: ports.Reader, trier: ports.Trier,
-		sealer: ports.Sealer, models: ports.Models, network: ports.Network, ways: ports.Ways,
+		sealer: ports.Sealer, models: ports.Models, modules: ports.Modules, network: ports.Network, ways: ports.Ways,
 		wider: ports.Wider, seeker: ports.Seeker, reports: ports.Reports, addresses: ports.Addresses, connections: ports.Connections, cfg: cfg,
 		reads:   limit.New(2*time.Second, 20, 50_000),
 		looks:   limit.New(200*time.Millisecond, 100, 50_000),
@@ -141,7 +151,7 @@ func New(ports Ports, cfg Config) *Service {
 
 // draftRules returns the rules that drafts are checked against.
 func (s *Service) draftRules() rules {
-	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, models: s.models}
+	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, models: s.models, modules: s.modules}
 }
 
 // Kinds returns a copy of the kinds that people may register.
@@ -166,6 +176,13 @@ func (s *Service) TextGoesTo(a Agent) string {
 		return host
 	case a.Kind == Link:
 		return "a program of " + a.OwnerName
+	case a.Kind == Wasm:
+		conf := wasmConfig(a)
+		hosts := conf.Hosts
+		if _, host, _ := s.models.NamedModel(a.OwnerID, conf.Model); conf.Model != "" && host != "" {
+			hosts = append([]string{host}, hosts...)
+		}
+		return strings.Join(hosts, ", ")
 	}
 	return ""
 }

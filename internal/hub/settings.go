@@ -3,6 +3,7 @@ package hub
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -30,6 +31,8 @@ const (
 	maxModes           = 20
 	maxLanguages       = 20
 	maxConfigCharacter = 300
+	maxHosts           = 16
+	maxWasmSettings    = 8 << 10 // bytes of all names and values
 )
 
 // settings is implemented by the settings type of each kind, the content of Agent.Config.
@@ -51,6 +54,8 @@ func newSettings(k Kind) (settings, bool) {
 		return new(PromptConfig), true
 	case Link:
 		return new(LinkConfig), true
+	case Wasm:
+		return new(WasmConfig), true
 	}
 	return nil, false
 }
@@ -82,6 +87,32 @@ func (conf *OpenAIConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	conf.Instructions = plaintext.Clean(conf.Instructions)
 	c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions",
 		"use at most %d characters", maxInstructions)
+}
+
+func (conf *WasmConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
+	if rules.modules == nil {
+		return // this service registers no hosted programs, which is said of the kind
+	}
+	c.Field(a.Endpoint == "", "endpoint", "a hosted program has no address; leave it empty")
+	conf.Module = strings.TrimPrefix(strings.TrimSpace(conf.Module), "sha256:")
+	err := rules.modules.CheckHosted(a.OwnerID, conf.Module)
+	c.Field(err == nil, "config.module", "%v", err)
+	conf.Tools = grant.CheckTools(c, conf.Tools)
+	_, _, ok := rules.models.NamedModel(a.OwnerID, conf.Model)
+	c.Field(ok || conf.Model == "", "config.model", "there is no model of that name here")
+	conf.Hosts = plaintext.CleanList(conf.Hosts, true)
+	c.Field(len(conf.Hosts) <= maxHosts, "config.hosts", "name at most %d", maxHosts)
+	for i, host := range conf.Hosts {
+		conf.Hosts[i] = strings.ToLower(host)
+		u, err := url.Parse("https://" + conf.Hosts[i])
+		c.Field(err == nil && u.Host == conf.Hosts[i] && u.Hostname() != "" && len(host) <= maxConfigCharacter,
+			"config.hosts", "%.80q is no host; write for example api.example.org", host)
+	}
+	size := 0
+	for name, value := range conf.Settings {
+		size += len(name) + len(value)
+	}
+	c.Field(size <= maxWasmSettings, "config.settings", "use at most %d bytes", maxWasmSettings)
 }
 
 func (conf *LinkConfig) checkSettings(c *fault.Check, a *Agent, _ rules) {

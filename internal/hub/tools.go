@@ -20,6 +20,14 @@ func promptConfig(a Agent) (conf PromptConfig) {
 	return conf
 }
 
+// wasmConfig returns the settings of a hosted program; zero if they cannot be read.
+func wasmConfig(a Agent) (conf WasmConfig) {
+	if json.Unmarshal(a.Config, &conf) != nil {
+		return WasmConfig{}
+	}
+	return conf
+}
+
 // isAgentName reports whether s is the name of an agent of this portal, or a handle of another one's.
 func isAgentName(s string) bool {
 	name, portal, elsewhere := strings.Cut(s, "@")

@@ -53,6 +53,7 @@ var columns = map[string]string{
 	"hook_events":   "link: hook_id event_id; portal: type; personal: facts",
 	"hooks": "link: id owner_id task_id; personal: name version label url host; secret: " +
 		"secret; portal: kind owner_kind events scheme state reason",
+	"hosting":         "portal: rules",
 	"icons":           "link: hash; personal: data",
 	"invitation_days": "link: inviter_id",
 	"members":         "link: conversation_id member_id; personal: handle notify; portal: kind role",
@@ -60,6 +61,8 @@ var columns = map[string]string{
 		"secret: salt; portal: sender_kind kind task_state hash body_hash",
 	"model_days":      "link: who; portal: day",
 	"models":          "link: id owner_id; personal: name url model fallback; secret: secret; portal: provider",
+	"module_bytes":    "link: hash; personal: data",
+	"modules":         "link: account_id hash; personal: name",
 	"moved_tables":    "portal: name sum",
 	"names":           "link: ref; personal: name; portal: kind",
 	"notices":         "link: id account_id; personal: subject text href; portal: kind",
@@ -93,7 +96,7 @@ var columns = map[string]string{
 // files are the files and folders of a data folder by their class.
 var files = map[string]Class{
 	"agentsite.db": Personal, "agentsite.db-wal": Personal, "agentsite.db-shm": Personal,
-	"files": Personal, "backups": Personal, "logs": Portal,
+	"files": Personal, "backups": Personal, "logs": Portal, "programs": Portal,
 	"embeddings.cache": Public, "embeddings.cache.new": Public,
 	"replica.db": Public, "replica.db-wal": Public, "replica.db-shm": Public,
 }

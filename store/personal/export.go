@@ -44,6 +44,8 @@ var sets = []set{
 	{"models", `SELECT id, name, provider, url, model, fallback, price_input, price_output,
 		created_at, updated_at FROM models
 		WHERE owner_id = ?`, `id`},
+	{"modules", `SELECT m.hash, m.name, m.size, m.created_at, b.data FROM modules m
+		JOIN module_bytes b ON b.hash = m.hash WHERE m.account_id = ?`, `m.hash`},
 	{"goals", `SELECT id, goal, state, reason, parent_id, parent_task, created_at, updated_at FROM goals
 		WHERE owner_id = ?`, `id`},
 	{"goal_events", `SELECT goal_id, seq, event FROM goal_events

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agentruntime/wasm/guest"
 	"agentsite/internal/app"
 	"agentsite/internal/control"
 	"agentsite/internal/testing/storetest"
@@ -120,6 +121,9 @@ const gcPercent = 400
 // Main runs the tests for a TestMain, up to parallel of them at once unless the command line sets
 // -parallel. It returns the exit status.
 func Main(m *testing.M) int {
+	if len(os.Args) == 2 && os.Args[1] == guest.Argument {
+		return guest.Run() // a portal of a test started this test program to run a hosted program
+	}
 	debug.SetGCPercent(gcPercent)
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
 		panic(err)

@@ -1,0 +1,340 @@
+// Package hosting keeps the programs that accounts uploaded to run as agents, and decides which accounts may. Modules
+// are known by their hash; the sandbox that runs them is in package agentruntime/wasm.
+package hosting
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/limit"
+	"agentsite/internal/plaintext"
+	"agentsite/internal/quota"
+)
+
+// Policy says which accounts may host programs.
+type Policy string
+
+// The policies. Operators may always host, unless hosting is off.
+const (
+	Off  Policy = "off"
+	Own  Policy = "own"  // operators
+	List Policy = "list" // operators and the accounts of a list
+	Any  Policy = "any"  // every account
+)
+
+// Rules are the operator's decisions about hosting. MaxModules and MaxBytes bound the modules of one account; the
+// quota of its storage holds besides.
+type Rules struct {
+	Policy     Policy   `json:"policy"`
+	Accounts   []string `json:"list"`
+	MaxModules int      `json:"max_modules"`
+	MaxBytes   int64    `json:"max_bytes"`
+}
+
+// DefaultRules hold until an operator decides: running a stranger's code is an operator's choice.
+func DefaultRules() Rules {
+	return Rules{Policy: Own, Accounts: []string{}, MaxModules: 20, MaxBytes: 128 << 20}
+}
+
+// The bounds of Rules.
+const (
+	maxAccounts = 1000
+	mostModules = 1000
+	mostBytes   = 4 << 30
+	maxName     = 200
+)
+
+// Module is an uploaded module of an account.
+type Module struct {
+	Hash      string // SHA-256 in lower-case hexadecimal
+	Name      string // of the file, for its owner
+	AccountID string
+	Size      int64
+	CreatedAt time.Time
+}
+
+// Store stores modules and rules.
+type Store interface {
+	AllModules(ctx context.Context) ([]Module, error)
+	// PutModule stores a module. It is a RateLimited fault if the account may not store more.
+	PutModule(ctx context.Context, m Module, data []byte) error
+	// DeleteModule deletes a module of an account. It is a Conflict fault while an agent of the account uses it.
+	DeleteModule(ctx context.Context, accountID, hash string) error
+	// ReadModule returns the bytes of a module, or a NotFound fault.
+	ReadModule(ctx context.Context, hash string) ([]byte, error)
+	// Rules returns the stored rules; ok is false if there are none.
+	Rules(ctx context.Context) (r Rules, ok bool, err error)
+	PutRules(ctx context.Context, by ident.Actor, r Rules) error
+}
+
+// Sandbox runs modules.
+type Sandbox interface {
+	// CheckModule compiles a module. An Invalid fault has the reason if it cannot be run.
+	CheckModule(ctx context.Context, hash string, data []byte) error
+	// DropModule ends the processes of a module.
+	DropModule(hash string)
+	// MaxModule is the most bytes of a module.
+	MaxModule() int
+}
+
+// People knows accounts.
+type People interface {
+	// Account returns the name of an account and whether it is an operator.
+	Account(ctx context.Context, id string) (name string, operator bool, err error)
+}
+
+// Service keeps modules and rules. It holds all but the bytes in memory, because each call of an agent looks them up.
+// Create it with New and call Load; it is safe for concurrent use.
+type Service struct {
+	store   Store
+	sandbox Sandbox
+	people  People
+	uploads *limit.Keyed
+	turn    chan struct{} // held while a module is compiled: each takes seconds of the processor
+
+	mu      sync.RWMutex // guards the fields below
+	rules   Rules
+	modules map[string][]Module // by account
+}
+
+// New returns a service without modules.
+func New(store Store, sandbox Sandbox, people People) *Service {
+	return &Service{store: store, sandbox: sandbox, people: people, uploads: limit.New(5*time.Second, 20, 10_000),
+		turn: make(chan struct{}, 1), rules: DefaultRules(), modules: make(map[string][]Module)}
+}
+
+// Load reads the modules and rules from the store.
+func (s *Service) Load(ctx context.Context) error {
+	list, err := s.store.AllModules(ctx)
+	if err != nil {
+		return err
+	}
+	r, ok, err := s.store.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok {
+		s.rules = r
+	}
+	for _, m := range list {
+		s.modules[m.AccountID] = append(s.modules[m.AccountID], m)
+	}
+	return nil
+}
+
+// requireWriter returns a fault for an actor that cannot register agents.
+func requireWriter(actor ident.Actor, scope ident.Scope) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Sign in to host programs.")
+	}
+	if !actor.May(scope) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", scope)
+	}
+	return nil
+}
+
+// MayHost returns a Forbidden fault if an account may not host programs now.
+func (s *Service) MayHost(ctx context.Context, accountID string) error {
+	r := s.readRules()
+	name, operator, err := s.people.Account(ctx, accountID)
+	switch {
+	case err != nil:
+		return err
+	case r.Policy == Off:
+		return fault.New(fault.Forbidden, "This portal hosts no programs.")
+	case operator, r.Policy == Any, r.Policy == List && slices.Contains(r.Accounts, name):
+		return nil
+	}
+	return fault.New(fault.Forbidden, "This portal hosts no programs of %s. Its operator can allow it.", name)
+}
+
+func (s *Service) readRules() Rules {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.rules
+}
+
+// Find returns a module of an account.
+func (s *Service) Find(accountID, hash string) (Module, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := s.modules[accountID]
+	if i := slices.IndexFunc(list, func(m Module) bool { return m.Hash == hash }); i >= 0 {
+		return list[i], true
+	}
+	return Module{}, false
+}
+
+// ListModules returns the modules of the actor, the newest first.
+func (s *Service) ListModules(actor ident.Actor) ([]Module, error) {
+	if err := requireWriter(actor, ident.AgentsRead); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := slices.Clone(s.modules[actor.ID])
+	slices.SortFunc(list, func(a, b Module) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return list, nil
+}
+
+// MaxModule is the most bytes of a module.
+func (s *Service) MaxModule() int { return s.sandbox.MaxModule() }
+
+// MayUpload returns a fault if the actor may not upload a module.
+func (s *Service) MayUpload(ctx context.Context, actor ident.Actor) error {
+	if err := requireWriter(actor, ident.AgentsWrite); err != nil {
+		return err
+	}
+	return s.MayHost(ctx, actor.ID)
+}
+
+// Upload checks, compiles and stores a module. Uploading a module again changes nothing.
+func (s *Service) Upload(ctx context.Context, actor ident.Actor, name string, data []byte) (Module, error) {
+	if err := s.MayUpload(ctx, actor); err != nil {
+		return Module{}, err
+	}
+	sum := sha256.Sum256(data)
+	hash := hex.EncodeToString(sum[:])
+	if m, ok := s.Find(actor.ID, hash); ok {
+		return m, nil
+	}
+	if len(data) > s.sandbox.MaxModule() {
+		return Module{}, fault.Field("module", "is larger than "+quota.Text(int64(s.sandbox.MaxModule())))
+	}
+	if wait, ok := s.uploads.Allow(actor.ID); !ok {
+		return Module{}, fault.Limited(wait, "You upload programs too fast.")
+	}
+	if err := s.checkRoom(actor.ID, int64(len(data))); err != nil {
+		return Module{}, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return Module{}, context.Cause(ctx)
+	}
+	if err := s.sandbox.CheckModule(ctx, hash, data); err != nil {
+		return Module{}, err
+	}
+	name = plaintext.OneLine(name)
+	m := Module{Hash: hash, Name: strings.ToValidUTF8(name[:min(len(name), maxName)], ""), AccountID: actor.ID, Size: int64(len(data)),
+		CreatedAt: clock.Now()}
+	// Two uploads of one account cannot pass each other, because turn is held.
+	if err := s.checkRoom(actor.ID, m.Size); err != nil {
+		return Module{}, err
+	}
+	if have, ok := s.Find(actor.ID, hash); ok {
+		return have, nil
+	}
+	if err := s.store.PutModule(ctx, m, data); err != nil {
+		return Module{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.modules[actor.ID] = append(s.modules[actor.ID], m)
+	return m, nil
+}
+
+// checkRoom returns a Conflict fault if an account has as many modules or bytes as it may.
+func (s *Service) checkRoom(accountID string, size int64) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := s.modules[accountID]
+	for _, m := range list {
+		size += m.Size
+	}
+	if len(list) >= s.rules.MaxModules || size > s.rules.MaxBytes {
+		return fault.New(fault.Conflict, "You may keep %d programs here, of %s together. Delete one that no agent uses.",
+			s.rules.MaxModules, quota.Text(s.rules.MaxBytes))
+	}
+	return nil
+}
+
+// DeleteModule deletes a module of the actor that no agent uses.
+func (s *Service) DeleteModule(ctx context.Context, actor ident.Actor, hash string) error {
+	if err := requireWriter(actor, ident.AgentsWrite); err != nil {
+		return err
+	}
+	if _, ok := s.Find(actor.ID, hash); !ok {
+		return fault.New(fault.NotFound, "You have no such program.")
+	}
+	if err := s.store.DeleteModule(ctx, actor.ID, hash); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.modules[actor.ID] = slices.DeleteFunc(slices.Clone(s.modules[actor.ID]), func(m Module) bool {
+		return m.Hash == hash
+	})
+	s.mu.Unlock()
+	s.sandbox.DropModule(hash)
+	return nil
+}
+
+// ReadModule returns the bytes of a module that an account has and may host; see MayHost.
+func (s *Service) ReadModule(ctx context.Context, hash string) ([]byte, error) {
+	data, err := s.store.ReadModule(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != hash {
+		return nil, fault.New(fault.Unavailable, "The program is damaged on this portal's disk.")
+	}
+	return data, nil
+}
+
+// Rules returns the rules. Only operators may read them.
+func (s *Service) Rules(actor ident.Actor) (Rules, error) {
+	if err := requireOperator(actor); err != nil {
+		return Rules{}, err
+	}
+	return s.readRules(), nil
+}
+
+func requireOperator(actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Sign in as an operator.")
+	}
+	if !actor.IsOperator() || !actor.May(ident.Admin) {
+		return fault.New(fault.Forbidden, "Only operators may do that.")
+	}
+	return nil
+}
+
+// PutRules replaces the rules. Programs that may no longer be hosted stop at their next call.
+func (s *Service) PutRules(ctx context.Context, actor ident.Actor, r Rules) (Rules, error) {
+	if err := requireOperator(actor); err != nil {
+		return Rules{}, err
+	}
+	var c fault.Check
+	c.Field(slices.Contains([]Policy{Off, Own, List, Any}, r.Policy), "policy", "use off, own, list or any")
+	r.Accounts = plaintext.CleanList(r.Accounts, true)
+	c.Field(len(r.Accounts) <= maxAccounts, "list", "name at most %d accounts", maxAccounts)
+	for _, name := range r.Accounts {
+		c.Field(ident.CheckForm(name) == nil, "list", "%.80q is no name of an account", name)
+	}
+	if r.Accounts == nil {
+		r.Accounts = []string{}
+	}
+	c.Field(r.MaxModules >= 1 && r.MaxModules <= mostModules, "max_modules", "use 1 to %d", mostModules)
+	c.Field(r.MaxBytes >= 1<<16 && r.MaxBytes <= mostBytes, "max_bytes", "use 65536 to %d", int64(mostBytes))
+	if err := c.Err(); err != nil {
+		return Rules{}, err
+	}
+	if err := s.store.PutRules(ctx, actor, r); err != nil {
+		return Rules{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = r
+	return r, nil
+}
