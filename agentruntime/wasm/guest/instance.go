@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -163,12 +164,12 @@ func (p *program) newInstance(ctx context.Context) (*instance, error) {
 	ctx = context.WithValue(ctx, instanceKey{}, in)
 	var err error
 	if in.mod, err = p.runtime.InstantiateModule(ctx, p.compiled, moduleConfig()); err != nil {
-		return nil, err
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	if f := in.mod.ExportedFunction("_initialize"); f != nil && len(f.Definition().ParamTypes()) == 0 {
 		if _, err := f.Call(ctx); err != nil {
 			in.close()
-			return nil, err
+			return nil, cmp.Or(context.Cause(ctx), err)
 		}
 	}
 	return in, nil

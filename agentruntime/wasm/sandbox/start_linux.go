@@ -2,10 +2,13 @@ package sandbox
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // namespaces are those that a child gets if the kernel allows it: no network but an empty one, no other processes.
@@ -16,6 +19,9 @@ const nice = 10
 
 // prepareCommand puts a command into a process group of its own and, with isolate, into namespaces of its own.
 func prepareCommand(cmd *exec.Cmd, isolate bool) {
+	// Go closes its own descriptors in children, but not those that this process inherited. The call fails before Linux
+	// 5.11 only; then such descriptors of the program that started the portal are inherited further.
+	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if !isolate {
 		return

@@ -20,8 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == guest.Argument {
-		os.Exit(guest.Run())
+	if code, ok := process(os.Args[1:]); ok {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
