@@ -177,7 +177,7 @@ var may = map[string][]string{
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
-	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
+	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hosting", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
 	"handlers/pages/work": with(leaves, "internal/halt", "internal/hub", "internal/task", "internal/usage", "templates"),
 	// Persons, owners and operators see the cost of models in one form.

@@ -140,7 +140,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
-		Models: cfg.Models, Halts: cfg.Halts, Log: cfg.Log}, cfg.Publications)
+		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		goals: goals.New(cfg.Teams, sessions, streams),
 		teams: goalpages.New(cfg.Teams, site, renderer, portal.Goals),

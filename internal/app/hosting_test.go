@@ -2,6 +2,8 @@ package app_test
 
 import (
 	"bytes"
+	"errors"
+	"mime/multipart"
 	"net/http"
 	"os"
 	"os/exec"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/docs"
 	"agentsite/internal/testing/apptest"
 	"agentsite/internal/testing/wasmtest"
 )
@@ -100,6 +103,55 @@ func TestHosting_AsksWithPermission(t *testing.T) {
 	}
 }
 
+// The form of the page takes a module, and shows the reason if it is refused.
+func TestHosting_FormTakesAModule(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	rob := p.Operator(t, "rob")
+	name := strings.ToLower(apptest.Fresh("form"))
+	send := func(module []byte) apptest.Answer {
+		t.Helper()
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		for k, v := range map[string]string{"kind": "wasm", "name": name, "description": "Says hello.", "visibility": "public",
+			"save": "1", "program_tools": "find", "hosts": "api.example.org"} {
+			if err := w.WriteField(k, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := w.CreateFormFile("module_file", "hello.wasm")
+		if err == nil {
+			_, err = f.Write(module)
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return rob.Do(http.MethodPost, "/agents/new", &b, func(r *http.Request) {
+			r.Header.Set("Content-Type", w.FormDataContentType())
+		})
+	}
+	if a := send([]byte("no module")); a.Status != http.StatusUnprocessableEntity && a.Status != http.StatusBadRequest ||
+		!strings.Contains(string(a.Body), "is no WebAssembly module") {
+		t.Fatalf("a text: %d\n%.2000s", a.Status, a.Body)
+	}
+	if a := send(wasmtest.Says("Hello.").Bytes()); a.Status >= 400 {
+		t.Fatalf("a module: %d\n%.2000s", a.Status, a.Body)
+	}
+	var agent struct {
+		Config struct {
+			Module       string
+			Tools, Hosts []string
+		}
+	}
+	rob.NewToken().Get(http.MethodGet, "/api/v1/agents/"+name, nil, http.StatusOK, &agent)
+	if len(agent.Config.Module) != 64 || len(agent.Config.Tools) != 1 || len(agent.Config.Hosts) != 1 {
+		t.Errorf("%+v", agent)
+	}
+	if a := rob.Do(http.MethodGet, "/agents/"+name+"/edit", nil); !strings.Contains(string(a.Body), agent.Config.Module) {
+		t.Error("the form for a change has no module")
+	}
+}
+
 // Accounts host programs only as the operator allows, and not those of others.
 func TestHosting_FollowsTheRules(t *testing.T) {
 	t.Parallel()
@@ -134,4 +186,41 @@ func TestHosting_FollowsTheRules(t *testing.T) {
 	stream.Wait("the refusal", func(e apptest.Event) bool {
 		return e.Seq > said.Seq && e.Sender.Kind == "agent" && strings.Contains(string(e.Raw), "cannot run here now")
 	})
+}
+
+// The commands of the manual run as they stand, and make the agent that it describes. They need bash and curl.
+func TestManual_Host(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if strings.Contains(os.Getenv("AGENTSITE_TEST_REQUIRE"), program) {
+				t.Fatal(err)
+			}
+			t.Skip(program + " is not here")
+		}
+	}
+	p := apptest.Start(t)
+	rob := p.Operator(t, "rob")
+	page, ok := docs.FindPage("host")
+	blocks := shellBlock.FindAllStringSubmatch(page.Source, -1)
+	if !ok || len(blocks) != 2 {
+		t.Fatalf("%d blocks of commands", len(blocks))
+	}
+	file := filepath.Join(t.TempDir(), "split.wasm")
+	script := strings.ReplaceAll(blocks[0][1]+blocks[1][1], "split.wasm ./docs", file+" ./docs")
+	script = strings.ReplaceAll(script, "@split.wasm", "@"+file)
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+rob.NewToken().Token)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	talk := rob.Conversation("splitter")
+	person := actor{rob, t, talk, rob.Socket(talk)}
+	if got := person.say("84.60"); !strings.Contains(got, "How many people") {
+		t.Fatalf("84.60: %q", got)
+	}
+	if got := person.say("4"); !strings.Contains(got, "21.15") {
+		t.Fatalf("4: %q", got)
+	}
 }

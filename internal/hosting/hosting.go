@@ -190,8 +190,11 @@ func (s *Service) ListModules(actor ident.Actor) ([]Module, error) {
 // MaxModule is the most bytes of a module.
 func (s *Service) MaxModule() int { return s.sandbox.MaxModule() }
 
-// MayUpload returns a fault if the actor may not upload a module.
+// MayUpload returns a fault if the actor may not upload a module. A nil Service hosts nothing.
 func (s *Service) MayUpload(ctx context.Context, actor ident.Actor) error {
+	if s == nil {
+		return fault.New(fault.Forbidden, "This portal hosts no programs.")
+	}
 	if err := requireWriter(actor, ident.AgentsWrite); err != nil {
 		return err
 	}

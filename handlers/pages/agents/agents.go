@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/federation"
 	"agentsite/internal/halt"
+	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
 	"agentsite/internal/models"
@@ -35,6 +36,7 @@ type Config struct {
 	Markup   *markup.Renderer
 	Halts    *halt.Service   // nil for none
 	Models   *models.Service // nil offers none to choose from
+	Hosting  *hosting.Service
 	Log      *slog.Logger
 }
 
@@ -80,6 +82,7 @@ type Form struct {
 	site     *pages.Site
 	markup   *markup.Renderer
 	models   *models.Service
+	hosting  *hosting.Service
 }
 
 // Owner has the pages of an agent that only its owners see.
@@ -101,7 +104,7 @@ func New(cfg Config, publications Publications) *Pages {
 	return &Pages{
 		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,
 			site: cfg.Site, markup: cfg.Markup},
-		form: &Form{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup,
+		form: &Form{hosting: cfg.Hosting, portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup,
 			models: cfg.Models},
 		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, publications: publications,
 			profile: profile, site: cfg.Site},

@@ -62,6 +62,12 @@ func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident
 			return err
 		}
 	}
+	if v.ProgramTools == nil {
+		v.ProgramTools = programTools(nil)
+	}
+	if err := d.hosting.MayUpload(r.Context(), actor); err != nil && actor.IsPerson() {
+		v.MayNotHost = fault.As(err).Safe
+	}
 	title := "Register an agent"
 	if v.Ref != "" {
 		title = "Edit " + v.Ref
@@ -171,11 +177,14 @@ type sheet struct {
 
 // readSheet parses the submitted form. a is the agent to be edited, nil for a new one.
 func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Actor, a *hub.Agent) (sheet, error) {
-	in, file, err := agentForm(w, r)
+	in, file, err := agentForm(w, r, d.programRoom(r, actor))
 	if err != nil {
 		return sheet{}, err
 	}
 	s := sheet{view: typed(in), bad: templates.FieldErrors{}}
+	if err := d.storeProgram(w, r, actor, &s); err != nil {
+		return s, err
+	}
 	if a != nil {
 		now := formOf(*a)
 		s.name, s.view.Ref, s.view.Name, s.view.HasKey, s.view.HasToken = a.Name, a.Name, a.Name, now.HasKey,

@@ -63,6 +63,12 @@ func formOf(a hub.Agent) templates.AgentFormView {
 		}
 	case hub.Prompt:
 		fillPrompt(&v, a)
+	case hub.Wasm:
+		var c hub.WasmConfig
+		if json.Unmarshal(a.Config, &c) == nil {
+			v.Module, v.Hosts, v.ProgramModel = c.Module, strings.Join(c.Hosts, ", "), c.Model
+			v.ProgramTools = programTools(c.Tools)
+		}
 	}
 	for _, s := range a.Skills {
 		v.Skills = append(v.Skills, templates.SkillRow{ID: s.ID, Name: s.Name, Description: s.Description,
@@ -187,7 +193,7 @@ func (d *Form) cardAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 // cardText returns the content of the uploaded file, otherwise the pasted text. pasted is the text to
 // show again in the form.
 func cardText(w http.ResponseWriter, r *http.Request) (text []byte, pasted string, err error) {
-	in, _, err := agentForm(w, r)
+	in, _, err := agentForm(w, r, 0)
 	if err != nil {
 		return nil, "", err
 	}

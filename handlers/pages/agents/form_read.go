@@ -28,13 +28,14 @@ const (
 	maxTriedText = 20_000
 )
 
-// agentForm parses the agent form with its optional picture. file is nil without one.
-func agentForm(w http.ResponseWriter, r *http.Request) (in url.Values, file io.Reader, err error) {
+// agentForm parses the agent form with its optional picture, and room bytes for other files. file is nil without a
+// picture.
+func agentForm(w http.ResponseWriter, r *http.Request, room int64) (in url.Values, file io.Reader, err error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "multipart/form-data" {
 		in, err := request.Form(w, r)
 		return in, nil, err
 	}
-	if err := multipartForm(w, r, request.MaxForm+hub.MaxIconBytes+1024); err != nil {
+	if err := multipartForm(w, r, request.MaxForm+hub.MaxIconBytes+1024+room); err != nil {
 		return nil, nil, err
 	}
 	if list := r.MultipartForm.File["icon_file"]; len(list) > 0 && list[0].Size > 0 {
@@ -52,7 +53,7 @@ func multipartForm(w http.ResponseWriter, r *http.Request, max int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, max)
 	if err := r.ParseMultipartForm(max); err != nil {
 		if strings.Contains(err.Error(), "too large") {
-			return fault.New(fault.Invalid, "What you sent is too large: a picture may have at most 2 MiB, a card 256 KiB.")
+			return fault.New(fault.Invalid, "What you sent is too large: a picture may have at most 2 MiB, a card 256 KiB, a program 16 MiB.")
 		}
 		return fault.Wrap(fault.Invalid, err, "The form could not be read.")
 	}
@@ -73,6 +74,8 @@ func typed(in url.Values) templates.AgentFormView {
 		Publisher: get("publisher"), Icon: get("icon"),
 		Callers: get("callers"), Listed: get("listed"), PerMinute: get("per_minute"), PerDay: get("per_day"),
 		MaxBytes: get("max_bytes"), Ask: request.NormalizeLines(in.Get("try"))}
+	v.Module, v.Hosts, v.ProgramModel = get("module"), get("hosts"), get("program_model")
+	v.ProgramTools = programTools(in["program_tools"])
 	v.OwnModel = in.Get("brain") == "own" || in.Get("brain") == "" && v.Endpoint != ""
 	if in.Has("icon_remove") {
 		v.Icon = ""
@@ -139,7 +142,7 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 			Tags: strings.Split(row.Tags, ","), Examples: strings.Split(row.Examples, "\n")})
 	}
 	endpoint := v.Endpoint
-	if kind == hub.Link || kind == hub.Prompt && !v.OwnModel {
+	if kind == hub.Link || kind == hub.Wasm || kind == hub.Prompt && !v.OwnModel {
 		endpoint = ""
 	}
 	draft = hub.Draft{Name: &v.Name, Title: &v.Title, Description: &description, Kind: &kind, Endpoint: &endpoint,
@@ -155,6 +158,10 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 		draft.Config["auth_header"] = encoded(v.AuthHeader)
 	case hub.Prompt:
 		promptConfig(v, draft.Config, bad)
+	case hub.Wasm:
+		draft.Config["module"], draft.Config["model"] = encoded(v.Module), encoded(v.ProgramModel)
+		draft.Config["tools"] = encoded(append([]string{}, in["program_tools"]...))
+		draft.Config["hosts"] = encoded(append([]string{}, request.SplitValues([]string{v.Hosts})...))
 	}
 	if (kind == hub.A2A || kind == hub.Link) && in.Has("portal_tools") {
 		draft.Config["tools"] = encoded(append([]string{}, request.SplitValues(in["portal_tools"])...))
@@ -263,6 +270,9 @@ func formFields(messages templates.FieldErrors, kind string, rows []int) templat
 			if field == "tools" && (kind == string(hub.A2A) || kind == string(hub.Link)) {
 				name = "portal_tools"
 			}
+			if field == "model" && hub.Kind(kind) == hub.Wasm {
+				name = "program_model"
+			}
 			if field == "key" && agentkind.Of(hub.Kind(kind)).Secret == "token" {
 				name = "token"
 			}
@@ -271,7 +281,7 @@ func formFields(messages templates.FieldErrors, kind string, rows []int) templat
 		case "", "name", "title", "description", "kind", "endpoint", "visibility", "model", "key", "token",
 			"auth_header", "instructions", "examples", "tools", "portal_tools",
 			"temperature", "max_tokens", "output", "languages", "input_modes", "output_modes", "icon", "publisher", "callers",
-			"listed", "per_minute", "per_day", "max_bytes", "note", "try":
+			"listed", "per_minute", "per_day", "max_bytes", "note", "try", "module", "hosts", "program_model":
 			out[name] = text
 		case "skills":
 			also("Skills: " + text + ".")

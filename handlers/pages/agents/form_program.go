@@ -1,0 +1,65 @@
+package agents
+
+import (
+	"io"
+	"net/http"
+	"slices"
+
+	"agentsite/handlers/pages"
+	"agentsite/internal/grant"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// programTools returns the choice of tools for a hosted program.
+func programTools(chosen []string) []templates.Option {
+	return []templates.Option{
+		{Value: grant.Find, Label: "Find agents", Hint: "It may search for agents, here and on other portals.",
+			Selected: slices.Contains(chosen, grant.Find)},
+		{Value: grant.Ask, Label: "Ask other agents",
+			Hint:     "It may give them work, once the person it talks to allows it.",
+			Selected: slices.Contains(chosen, grant.Ask)},
+	}
+}
+
+// programRoom returns the bytes that a form may have for a program: none for a person who may not upload one.
+func (d *Form) programRoom(r *http.Request, actor ident.Actor) int64 {
+	if d.hosting.MayUpload(r.Context(), actor) != nil {
+		return 0
+	}
+	return int64(d.hosting.MaxModule())
+}
+
+// storeProgram stores the module of a form and puts its hash into the sheet. A module that is refused is an error of
+// its field.
+func (d *Form) storeProgram(w http.ResponseWriter, r *http.Request, actor ident.Actor, s *sheet) error {
+	if r.MultipartForm == nil || hub.Kind(s.view.Kind) != hub.Wasm {
+		return nil
+	}
+	list := r.MultipartForm.File["module_file"]
+	if len(list) == 0 || list[0].Size == 0 {
+		return nil
+	}
+	f, err := list[0].Open() // the file is in memory, so there is nothing to close
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	m, err := d.hosting.Upload(r.Context(), actor, list[0].Filename, data)
+	if err == nil {
+		s.view.Module = m.Hash
+		return nil
+	}
+	messages, _, ok := pages.FieldErrors(w, err)
+	if !ok {
+		return err
+	}
+	if s.bad["module"] = messages["module"]; s.bad["module"] == "" {
+		s.bad["module"] = messages[""]
+	}
+	return nil
+}
