@@ -1,11 +1,13 @@
 // Chaos shows that a portal loses nothing that it acknowledged. It runs the real binary, lets several
 // people and an agent exchange messages, ends the portal at a random moment, starts it again on the
 // remaining data, and compares the acknowledged requests with the data. It uses the portal from outside
-// only: over HTTP, by the commands of the binary and by signals; it imports no package of the portal.
+// only: over HTTP, by the commands of the binary and by signals; of the portal's packages it imports only
+// the client of programs that dial in.
 //
 //	chaos kill   -rounds N -seed S -binary PATH [-data DIR] [-postgres]
 //	chaos server -rounds N -seed S -binary PATH
 //	chaos power  -rounds N -seed S -binary PATH -powerloss PATH
+//	chaos acts   -rounds N -seed S -binary PATH [-tasks N] [-postgres]
 //
 // With -postgres the data is on a PostgreSQL server of its own. Mode server kills all processes of that
 // server instead of the portal, which has to go on when the server is back.
@@ -15,7 +17,10 @@
 // data that a power cut would have left: the data that was flushed with fsync alone, or that and some
 // of the rest.
 //
-// The checks are in check.go. Every failure prints the command that repeats the run, and the program
+// Mode acts kills the portal while tasks of all kinds are under way whose agents call tools: each must end in one
+// state, and no call whose outcome is unknown is made again.
+//
+// The checks are in check.go, those of mode acts in acts.go. Every failure prints the command that repeats the run, and the program
 // ends with status 1. A seed repeats the same actions, but not their exact timing.
 package main
 
@@ -36,6 +41,7 @@ import (
 type config struct {
 	mode      string
 	rounds    int
+	tasks     int
 	seed      uint64
 	binary    string
 	powerloss string
@@ -64,6 +70,7 @@ func parse(args []string) (config, error) {
 	var c config
 	fs := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	fs.IntVar(&c.rounds, "rounds", 10, "how `MANY` times the portal is taken down")
+	fs.IntVar(&c.tasks, "tasks", 100, "how `MANY` tasks are under way in each round (acts)")
 	fs.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "what decides what is done")
 	fs.StringVar(&c.binary, "binary", "", "`PATH` of agentsite")
 	fs.StringVar(&c.powerloss, "powerloss", "", "`PATH` of bench/powerloss, built (power)")
@@ -86,8 +93,8 @@ func parse(args []string) (config, error) {
 		c.mode, rest = rest[0], rest[1:]
 	}
 	switch {
-	case c.mode != "kill" && c.mode != "power" && c.mode != "server":
-		return c, errors.New("say kill, server or power")
+	case c.mode != "kill" && c.mode != "power" && c.mode != "server" && c.mode != "acts":
+		return c, errors.New("say kill, server, power or acts")
 	case c.mode == "power" && c.postgres:
 		return c, errors.New("-postgres is for kill")
 	case c.binary == "":
@@ -118,8 +125,11 @@ func parse(args []string) (config, error) {
 // again returns the command line that repeats the first rounds of c.
 func (c config) again(rounds int) string {
 	s := fmt.Sprintf("chaos -seed %d %s -rounds %d -binary %s", c.seed, c.mode, rounds, c.binary)
-	if c.postgres && c.mode == "kill" {
+	if c.postgres && c.mode != "server" {
 		s += " -postgres"
+	}
+	if c.mode == "acts" {
+		s += fmt.Sprintf(" -tasks %d", c.tasks)
 	}
 	if c.mode == "power" {
 		s += " -powerloss " + c.powerloss
@@ -146,6 +156,8 @@ func run(args []string, out io.Writer) error {
 		one = w.powerRounds
 	case "server":
 		one = w.serverRounds
+	case "acts":
+		one = w.actRounds
 	}
 	if cfg.postgres {
 		if w.server, err = startServer(); err != nil {
@@ -160,7 +172,7 @@ func run(args []string, out io.Writer) error {
 	for _, t := range troubles(w.log, cfg.mode == "server") {
 		found = append(found, violation{misbehaved, "in the portal's log: " + t})
 	}
-	if err == nil && len(found) == 0 && w.acknowledged() == 0 {
+	if err == nil && len(found) == 0 && w.acknowledged()+w.stats.posted == 0 {
 		err = errors.New("nothing was acknowledged, so nothing was shown")
 	}
 	counts := make(map[string]int)
@@ -184,7 +196,7 @@ func run(args []string, out io.Writer) error {
 		os.RemoveAll(w.work)
 	}
 	fmt.Fprintf(out, "chaos %s: %d rounds, %d messages acknowledged, %d lost, %d duplicated, slowest restart %d ms\n",
-		cfg.mode, s.rounds, w.acknowledged(), counts[lost], counts[duplicated], s.slowest.Milliseconds())
+		cfg.mode, s.rounds, w.acknowledged()+s.posted, counts[lost], counts[duplicated], s.slowest.Milliseconds())
 	return err
 }
 

@@ -35,6 +35,9 @@ type portal struct {
 	logPath string
 }
 
+// listen is the address of all portals.
+var listen = "127.0.0.1:0"
+
 // database is the URL of the PostgreSQL database of all portals, "" for files in their data folders.
 var database string
 
@@ -76,7 +79,7 @@ func start(binary, data, logPath string) (*portal, <-chan string, error) {
 	defer log.Close()
 	fmt.Fprintf(log, "--- start %s\n", time.Now().Format(time.RFC3339Nano))
 	p := &portal{exited: make(chan struct{}), logPath: logPath}
-	p.cmd = exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--log-level", "warn")
+	p.cmd = exec.Command(binary, "serve", "--listen", listen, "--data", data, "--log-level", "warn")
 	p.cmd.Env, p.cmd.Stderr = environ(), log
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {

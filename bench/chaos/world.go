@@ -61,6 +61,7 @@ type stats struct {
 	reacked, learned           int // acknowledged messages sent again; outcomes that were unknown
 	seen                       int // messages received by live readers
 	answers                    int
+	posted                     int // tasks of mode acts that were acknowledged
 	lostBytes                  int64
 	slowest                    time.Duration
 }
