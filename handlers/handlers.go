@@ -143,7 +143,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		goals: goals.New(cfg.Teams, sessions, streams),
-		teams: goalpages.New(cfg.Teams, site, renderer, portal.Goals),
+		teams: goalpages.New(cfg.Teams, site, renderer, portal.Goals, cfg.URL),
 		site:  site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,

@@ -71,9 +71,18 @@ type GoalView struct {
 	Say                     string
 	Answered                map[int]string // typed answers by task
 	Errors                  FieldErrors
+	// Link is a link for readers that was made now. Shares are the valid ones.
+	Link   string
+	Shares []GoalShare
 	// At is the event after which the goal is shown, Last its last event. With Past it is shown as it was, without forms.
 	At, Last int64
 	Past     bool
+}
+
+// GoalShare is a link for readers, by its hash.
+type GoalShare struct {
+	Link  string
+	Until Time
 }
 
 // GoalMember is a member of a team.

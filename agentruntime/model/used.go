@@ -60,7 +60,8 @@ func Count(ctx context.Context, m usage.Meter, call task.Call, t Terms, u Used) 
 }
 
 func (t Terms) usageOf(call task.Call, u Used) usage.Call {
-	c := usage.Call{TaskID: call.TaskID, AgentID: call.Agent.ID, OwnerID: call.Agent.OwnerID, CallerKind: call.Caller.Kind, Model: t.Name,
+	c := usage.Call{TaskID: call.TaskID, AgentID: call.Agent.ID, OwnerID: call.Agent.OwnerID,
+		CallerKind: call.Caller.Kind, Model: t.Name,
 		Price: t.Price, Portal: t.Portal, Purpose: usage.Work, Input: int64(u.Input), Output: int64(u.Output),
 		Estimated: u.Estimated}
 	switch call.Caller.Kind {

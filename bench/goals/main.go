@@ -117,10 +117,12 @@ func measureLong(ctx context.Context, s *team.Service, p *puppets, turns int, t 
 	growth := report.Median(growths)
 	p99 := report.Percentile(times, 0.99)
 	t.Add(report.Line{What: "overhead of a turn", P50: report.Millis(report.Percentile(times, 0.5)),
-		P99: report.Millis(p99), Others: rounds.Share(), Doubt: rounds.Doubt, Bar: "p99 ≤ " + report.Millis(maxOverhead), Absolute: true, Judged: true,
+		P99: report.Millis(p99), Others: rounds.Share(), Doubt: rounds.Doubt,
+		Bar: "p99 ≤ " + report.Millis(maxOverhead), Absolute: true, Judged: true,
 		Met: p99 <= maxOverhead})
 	t.Add(report.Line{What: fmt.Sprintf("the last of %d turns by the first ones", turns),
-		Portal: fmt.Sprintf("%.2f", growth), Bar: fmt.Sprintf("≤ %.1f", maxGrowth), Judged: true, Met: growth <= maxGrowth})
+		Portal: fmt.Sprintf("%.2f", growth), Bar: fmt.Sprintf("≤ %.1f", maxGrowth), Judged: true,
+		Met: growth <= maxGrowth})
 	return nil
 }
 
@@ -155,7 +157,8 @@ func measureMany(ctx context.Context, s *team.Service, p *puppets, goals int, t 
 	rate := float64(turns) / all.Seconds()
 	t.Add(report.Line{What: fmt.Sprintf("%d goals of five agents at once, turns a second", goals),
 		Portal: fmt.Sprintf("%.0f", rate), P50: report.Millis(report.Percentile(times, 0.5)),
-		P99: report.Millis(report.Percentile(times, 0.99)), Bar: fmt.Sprintf("≥ %d", leastRate), Absolute: true, Judged: true,
+		P99: report.Millis(report.Percentile(times, 0.99)), Bar: fmt.Sprintf("≥ %d", leastRate),
+		Absolute: true, Judged: true,
 		Met: rate >= leastRate})
 	return nil
 }

@@ -72,7 +72,7 @@ func (p *puppets) Propose(_ context.Context, q team.Question) (flow.Move, flow.C
 	if turns >= most {
 		return flow.Move{Kind: flow.Conclude, Text: "Done."}, flow.Cost{}, nil
 	}
-	return flow.Move{Kind: flow.Say, Text: fmt.Sprintf("Turn %d: go on with part %d of the work, please.", turns, turns),
+	return flow.Move{Kind: flow.Say, Text: fmt.Sprintf("Turn %d: go on with part %d of the work.", turns, turns),
 		Next: names[turns/2%len(names)]}, flow.Cost{}, nil
 }
 

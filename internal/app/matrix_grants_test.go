@@ -54,6 +54,13 @@ func grantCells() map[string]cell {
 			return object{id: id}
 		}
 	}
+	readable := func(t *testing.T, w *world, actor string) object {
+		o := given("calc")(t, w, actor)
+		page := w.as["owner"].With(t).Must(http.MethodPost, "/goals/"+o.id+"/share", form("days", "7"), http.StatusOK)
+		_, secret, _ := strings.Cut(page.Body, "/shared/")
+		o.name, _, _ = strings.Cut(secret, `"`)
+		return o
+	}
 	return map[string]cell{
 		"GET /api/v1/goals": {},
 		"POST /api/v1/goals": {body: func(*world, object) any {
@@ -84,6 +91,9 @@ func grantCells() map[string]cell {
 		"POST /goals/{id}/say":                 {object: given("calc"), body: func(*world, object) any { return form("text", "2+2") }},
 		"POST /goals/{id}/approve":             {object: given("calc"), body: func(*world, object) any { return form("task", "1", "answer", "yes") }},
 		"POST /goals/{id}/reassign":            {object: given("calc"), body: func(*world, object) any { return form("task", "1", "to", "guide") }},
+		"POST /goals/{id}/share":               {object: given("calc"), body: func(*world, object) any { return form("days", "7") }},
+		"POST /goals/{id}/unshare":             {object: given("calc"), body: func(*world, object) any { return form("link", "x") }},
+		"GET /goals/{id}/shared/{secret}":      {object: readable},
 		"POST /api/v1/owners/{name}/stop":      {object: stranger, body: slow},
 		"POST /api/v1/owners/{name}/resume":    {object: stranger},
 		"POST /api/v1/providers/{host}/stop":   {object: llm, body: slow},

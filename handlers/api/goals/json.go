@@ -163,9 +163,11 @@ func NewGoal(v team.View) Goal {
 func newTeam(v team.View) []Member {
 	list := []Member{{Handle: flow.Lead, Role: "lead", State: string(flow.IsMember)}}
 	for _, k := range v.State.Members {
-		m := Member{Handle: k.Handle, Role: "member", State: string(k.State), Person: k.Person, Why: k.Why, Note: k.Note}
+		m := Member{Handle: k.Handle, Role: "member", State: string(k.State), Person: k.Person,
+			Why: k.Why, Note: k.Note}
 		for _, b := range v.Below {
-			if b.ParentTask < 1 || b.ParentTask > len(v.State.Tasks) || v.State.Tasks[b.ParentTask-1].Owner != k.Handle {
+			if b.ParentTask < 1 || b.ParentTask > len(v.State.Tasks) ||
+				v.State.Tasks[b.ParentTask-1].Owner != k.Handle {
 				continue
 			}
 			m.Goal = b.ID

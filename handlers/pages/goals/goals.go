@@ -32,11 +32,12 @@ type Pages struct {
 	markup *markup.Renderer
 	// examples are goals that the agents of this portal, or of its network, can do.
 	examples []string
+	url      string // of the portal
 }
 
 // New returns the pages over the given service.
-func New(t *team.Service, site *pages.Site, m *markup.Renderer, examples []string) *Pages {
-	return &Pages{t, site, m, examples}
+func New(t *team.Service, site *pages.Site, m *markup.Renderer, examples []string, url string) *Pages {
+	return &Pages{t, site, m, examples, url}
 }
 
 // Routes declares the routes of the pages.
@@ -46,6 +47,9 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Get("/goals/new", d.site.Page(d.showForm))
 	r.Get("/goals/{id}", d.site.Page(d.showGoal))
 	r.Get("/goals/{id}/export.md", d.site.Page(d.exportGoal))
+	r.Get("/goals/{id}/shared/{secret}", d.site.Page(request.Listing(d.showShared)))
+	r.Post("/goals/{id}/share", d.site.Page(d.shareGoal))
+	r.Post("/goals/{id}/unshare", d.site.Page(d.unshareGoal))
 	r.Post("/goals/{id}/cancel", d.site.Page(d.cancelGoal))
 	r.Post("/goals/{id}/say", d.site.Page(d.sayToTeam))
 	r.Post("/goals/{id}/approve", d.site.Page(d.approveCall))
@@ -242,6 +246,7 @@ func (d *Pages) renderGoal(w http.ResponseWriter, r *http.Request, actor ident.A
 	if at > 0 {
 		view.Past = true
 	}
+	view.Link, view.Shares = typed.Link, newShares(v.State)
 	view.Left, view.Say, view.Errors, view.Answered = int(after), typed.Say, typed.Errors, typed.Answered
 	if r.URL.Query().Get("part") == "live" {
 		return d.site.Render(w, r, code, templates.GoalLive(view))

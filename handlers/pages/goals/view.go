@@ -218,6 +218,10 @@ func newEvent(e flow.Event) (out templates.GoalEvent, ok bool) {
 		out.What = "got " + task
 	case flow.Said:
 		out.What, out.Text = "said", e.Text
+	case flow.Shared:
+		out.What = "made a link for readers"
+	case flow.Unshared:
+		out.What = "ended a link for readers"
 	case flow.Stopped:
 		out.What, out.Text = "stopped the goal", e.Text
 	default:

@@ -125,6 +125,8 @@ const (
 	Said       Kind = "said"       // Agent: the person, Text
 	Spent      Kind = "spent"      // Cost and Task, 0 for none; or Task, Attempt and Costs so far of a team below
 	Ticked     Kind = "ticked"     // a moment that WakeAt named
+	Shared     Kind = "shared"     // Text: the hash of the secret of a link for readers, Until
+	Unshared   Kind = "unshared"   // Text: the hash
 	Stopped    Kind = "stopped"    // Agent: the person, Text: the reason; the goal is canceled
 )
 
@@ -139,6 +141,7 @@ type Event struct {
 	Attempt int       `json:"attempt,omitempty"`
 	Status  Status    `json:"status,omitempty"`
 	Text    string    `json:"text,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
 	Open    *Opening  `json:"open,omitempty"`
 	Parts   []Part    `json:"parts,omitempty"`
 	Move    *Move     `json:"move,omitempty"`
@@ -357,6 +360,9 @@ type State struct {
 	// Cuts are the attempts that the machine ended before their owner did.
 	Cuts []Cut
 
+	// Shares are the links for readers.
+	Shares []Share
+
 	Reason     string
 	Conclusion string
 	Talk, Work Cost
@@ -370,6 +376,16 @@ type Cut struct {
 	Task, Attempt int
 	Agent         string
 }
+
+// Share is a link with which anyone may read a goal. Hash is that of its secret.
+type Share struct {
+	Hash    string
+	Created time.Time
+	Until   time.Time
+}
+
+// MaxShares bounds the links of a goal.
+const MaxShares = 10
 
 // Note is a text of a speaker.
 type Note struct {

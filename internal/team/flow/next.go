@@ -93,6 +93,9 @@ func (m machine) applyEvent(e Event) error {
 	if e.Kind == Opened {
 		return m.openGoal(e)
 	}
+	if e.Kind == Shared || e.Kind == Unshared {
+		return m.changeShares(e)
+	}
 	if m.Phase.Final() {
 		return m.applyAfter(e)
 	}
@@ -164,6 +167,24 @@ func (m machine) applyAfter(e Event) error {
 		return noTask(e.Task)
 	}
 	return illegal("the goal has ended: %s", m.Phase)
+}
+
+// changeShares adds or ends a link. Links that are over make room.
+func (m machine) changeShares(e Event) error {
+	list := slices.DeleteFunc(slices.Clone(m.Shares), func(s Share) bool {
+		return !m.Now.Before(s.Until) || s.Hash == e.Text
+	})
+	switch {
+	case e.Kind == Unshared:
+	case e.Text == "" || !m.Now.Before(e.Until):
+		return illegal("a link has a secret and an end")
+	case len(list) >= MaxShares:
+		return illegal("a goal has at most %d links: end one first", MaxShares)
+	default:
+		list = append(list, Share{Hash: e.Text, Created: m.Now, Until: e.Until})
+	}
+	m.Shares = list
+	return nil
 }
 
 func (m machine) openGoal(e Event) error {
