@@ -32,7 +32,8 @@ func (p *Portal) searchIndex() hub.Index {
 	p.meanings = embedding.New(embedding.Config{
 		Server:    embedding.Server{URL: e.URL, Key: e.Key, Model: e.Model},
 		Transport: p.model.RoundTripper(), Index: p.index, Builtin: p.senses,
-		Path: filepath.Join(p.set.Data, embedding.CacheFile), Private: e.Private, Log: p.log})
+		Path: filepath.Join(p.set.Data, embedding.CacheFile), Private: e.Private, Log: p.log,
+		Secret: []byte(p.keys.Mark("agentsite/embeddings/1", "texts"))})
 	return p.meanings
 }
 

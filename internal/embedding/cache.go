@@ -2,6 +2,7 @@ package embedding
 
 import (
 	"bufio"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -18,7 +19,7 @@ import (
 const CacheFile = "embeddings.cache"
 
 // cacheForm is the version of the file's format.
-const cacheForm = 1
+const cacheForm = 2
 
 // header is the first line of the file, as JSON. A file of another model or form is replaced.
 type header struct {
@@ -41,12 +42,13 @@ func (h header) isSame(o header) bool {
 	return dotProduct(h.Mark, o.Mark) >= sameMark
 }
 
-// textKey is the hash of a text.
+// textKey is the keyed hash of a text, from which a text that was erased cannot be guessed.
 type textKey [16]byte
 
-func keyOf(text string) (k textKey) {
-	sum := sha256.Sum256([]byte(text))
-	copy(k[:], sum[:])
+func (c *cache) keyOf(text string) (k textKey) {
+	h := hmac.New(sha256.New, c.secret)
+	io.WriteString(h, text) // a hash never fails
+	copy(k[:], h.Sum(nil))
 	return k
 }
 
@@ -54,7 +56,8 @@ func keyOf(text string) (k textKey) {
 // the file has records of one size: key, scale, numbers, and a checksum of these. It is only a cache, so nothing is
 // synced, and the file ends at the first record that is damaged.
 type cache struct {
-	path string
+	path   string
+	secret []byte // for textKey
 
 	mu    sync.Mutex // guards the following fields
 	file  *os.File
@@ -78,11 +81,11 @@ func readHeader(path string) (h header, size int64) {
 	return h, int64(len(line))
 }
 
-// openCache opens the file at path for the vectors that h describes. A file of another model is replaced by an empty
+// openCache opens the file at path for the vectors that h describes. secret is the key for the hashes of texts. A file of another model is replaced by an empty
 // one.
-func openCache(path string, h header) (*cache, error) {
+func openCache(path string, secret []byte, h header) (*cache, error) {
 	h.Form = cacheForm
-	c := &cache{path: path, head: h}
+	c := &cache{path: path, secret: secret, head: h}
 	old, start := readHeader(path)
 	if start == 0 || !old.isSame(h) {
 		return c, c.rewriteFile(nil)
@@ -131,7 +134,7 @@ func isWhole(record []byte) bool {
 func (c *cache) getVector(text string) []float32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	record := c.readRecord(keyOf(text))
+	record := c.readRecord(c.keyOf(text))
 	if record == nil {
 		return nil
 	}
@@ -158,7 +161,7 @@ func (c *cache) putVectors(texts []string, vectors [][]float32) error {
 	var out []byte
 	added := make(map[textKey]int64)
 	for i, v := range vectors {
-		k := keyOf(texts[i])
+		k := c.keyOf(texts[i])
 		if _, known := c.at[k]; known || len(v) != c.head.Dims {
 			continue
 		}

@@ -54,8 +54,9 @@ type Config struct {
 	Index     *index.Index
 	// Builtin is the model in the binary, to whose scale the cosines are brought.
 	Builtin index.Encoder
-	// Path is the file of the cache.
-	Path string
+	// Path is the file of the cache, and Secret the key for its hashes of texts.
+	Path   string
+	Secret []byte
 	// Private lets texts of conversations and goals go to the server.
 	Private bool
 	Log     *slog.Logger
@@ -185,7 +186,7 @@ func (s *Service) reachServer(ctx context.Context) error {
 
 // changeModel makes the model of h the one of the index.
 func (s *Service) changeModel(h header, gain, shift float32) error {
-	opened, err := openCache(s.cfg.Path, h)
+	opened, err := openCache(s.cfg.Path, s.cfg.Secret, h)
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,7 @@ func (s *Service) encodeAgents(ctx context.Context, tidied *time.Time) error {
 // removeUnused removes the vectors of texts that no agent has any more from the cache.
 func (s *Service) removeUnused() {
 	used := make(map[textKey]bool)
-	s.EachText(func(text string) { used[keyOf(text)] = true })
+	s.EachText(func(text string) { used[s.cache.keyOf(text)] = true })
 	if err := s.cache.keepUsed(used); err != nil {
 		s.cfg.Log.Warn("remove unused vectors", "error", err)
 	}

@@ -97,7 +97,7 @@ var columns = map[string]string{
 var files = map[string]Class{
 	"agentsite.db": Personal, "agentsite.db-wal": Personal, "agentsite.db-shm": Personal,
 	"files": Personal, "backups": Personal, "logs": Portal, "programs": Portal,
-	"embeddings.cache": Public, "embeddings.cache.new": Public,
+	"embeddings.cache": Personal, "embeddings.cache.new": Personal,
 	"replica.db": Public, "replica.db-wal": Public, "replica.db-shm": Public,
 }
 
