@@ -66,12 +66,12 @@ func (p *Portal) shownMeanings() address.Meanings {
 	if p.meanings == nil {
 		return address.Meanings{}
 	}
-	return address.Meanings{Host: p.searchesGoTo(), Private: p.set.Embedder.Private, State: p.meanings}
+	return address.Meanings{Host: hostOf(p.set.Embedder.URL), Private: p.set.Embedder.Private, State: p.meanings}
 }
 
-// searchesGoTo returns the host that gets the texts of searches; "" if they stay on this machine.
-func (p *Portal) searchesGoTo() string {
-	u, err := url.Parse(p.set.Embedder.URL)
+// hostOf returns the host of a server that gets the texts of searches; "" if they stay on this machine.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || weborigin.IsLoopback(u.Hostname()) {
 		return ""
 	}
