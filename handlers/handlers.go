@@ -27,6 +27,7 @@ import (
 	"agentsite/handlers/pages/embed"
 	goalpages "agentsite/handlers/pages/goals"
 	"agentsite/handlers/pages/manual"
+	"agentsite/handlers/pages/members"
 	"agentsite/handlers/pages/message"
 	"agentsite/handlers/pages/work"
 	personalpages "agentsite/handlers/personal"
@@ -103,6 +104,7 @@ type Routes struct {
 	admin    *admin.Pages
 	account  *accountpages.Pages
 	work     *work.Pages
+	members  *members.Pages
 	manual   *manual.Pages
 	personal *personalpages.Handlers
 	hosting  *hostingapi.API
@@ -160,6 +162,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
+		members:  members.New(directory, chats, site),
 		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
 		manual:   manual.New(portal, accounts, directory, site, renderer),
 	}
@@ -186,6 +189,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.manual.Routes(r)
 	h.agents.Routes(r)
 	h.work.Routes(r)
+	h.members.Routes(r)
 	h.embed.Routes(r)
 	h.chats.Routes(r)
 	h.teams.Routes(r)

@@ -269,7 +269,7 @@ func Chats(p Page, v ChatsView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(p, "read").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(p, "read", "js/members.js").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -608,7 +608,7 @@ func newChat(v ChatsView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = field(input{Name: "agent", Label: "With", Value: v.Agent, Error: v.Errors["agent"], Mono: true, Autocomplete: "off", Placeholder: "guide", Optional: true, Hint: "Handles of agents and people. Several go together, separated by commas.",
-			Attrs: templ.Attributes{"list": "agents"}}).Render(ctx, templ_7745c5c3_Buffer)
+			Attrs: templ.Attributes{"list": "agents", "data-members": "many"}}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

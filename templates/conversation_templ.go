@@ -280,7 +280,7 @@ func Conversation(p Page, v ConversationView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(p, "chat", "js/chat.js").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(p, "chat", "js/chat.js", "js/members.js").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

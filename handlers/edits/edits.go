@@ -57,7 +57,7 @@ func (e *Editor) Ask(ctx context.Context, actor ident.Actor, in Edit) (conversat
 	if !later.last {
 		return e.askElsewhere(ctx, actor, m, in, later.answers)
 	}
-	if err := e.stop(ctx, actor, m); err != nil {
+	if err := e.stopWork(ctx, actor, m); err != nil {
 		return "", err
 	}
 	if later, err = e.readAfter(ctx, actor, m); err != nil {
@@ -88,8 +88,8 @@ func (e *Editor) Asked(ctx context.Context, actor ident.Actor, m chat.Message) (
 	return len(later.answers) > 0, err
 }
 
-// stop cancels unfinished work on a message, so that each agent has an answer that another one can replace.
-func (e *Editor) stop(ctx context.Context, actor ident.Actor, m chat.Message) error {
+// stopWork cancels unfinished work on a message, so that each agent has an answer that another one can replace.
+func (e *Editor) stopWork(ctx context.Context, actor ident.Actor, m chat.Message) error {
 	for _, r := range e.Chat.Running(m.ConversationID) {
 		if t, err := e.Tasks.Get(ctx, actor, r.ID); err != nil || t.MessageSeq != m.Seq {
 			continue // the work of another member, or on another message
@@ -141,7 +141,7 @@ func (e *Editor) askElsewhere(ctx context.Context, actor ident.Actor, m chat.Mes
 	if err != nil {
 		return "", err
 	}
-	room, err := e.begin(ctx, actor, m, before)
+	room, err := e.createRoom(ctx, actor, m, before)
 	if err != nil {
 		return "", err
 	}
@@ -155,9 +155,9 @@ func (e *Editor) askElsewhere(ctx context.Context, actor ident.Actor, m chat.Mes
 	return room.ID, nil
 }
 
-// begin makes the conversation for askElsewhere: a branch, or an empty one with the same agents if nothing was said
+// createRoom makes the conversation for askElsewhere: a branch, or an empty one with the same agents if nothing was said
 // before the message.
-func (e *Editor) begin(ctx context.Context, actor ident.Actor, m chat.Message,
+func (e *Editor) createRoom(ctx context.Context, actor ident.Actor, m chat.Message,
 	before []chat.Message) (chat.Conversation, error) {
 	if len(before) > 0 {
 		return e.Chat.Branch(ctx, actor, m.ConversationID, before[0].Seq)

@@ -339,6 +339,7 @@ func cells() map[string]cell {
 		"POST /agents/new/check":                  {body: fixed(form("name", "some-name", "kind", "link", "description", "New."))},
 		"POST /agents/new/try":                    {body: func(w *world, _ object) any { return attempt(w) }},
 		"GET /chat":                               {},
+		"GET /chat/members":                       {query: "?q=calc"},
 		"POST /chat":                              {body: fixed(form("agent", "calc", "text", "2+2"))},
 		"POST /chat [private]":                    {object: shared["private"], body: func(_ *world, o object) any { return form("agent", o.name, "text", "Hello", "told", o.name) }},
 		"GET /chat/{id}":                          {object: room},

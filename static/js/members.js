@@ -1,0 +1,128 @@
+// Fields that choose members of a conversation: search as you type, and chips for those that are chosen. A field with
+// data-members="one" sends its form with the first choice. Without the script the field takes handles with commas.
+"use strict";
+
+(() => {
+  const wait = 100; // ms after the last key
+  let count = 0;
+
+  function choose(input) {
+    const one = input.dataset.members === "one";
+    const form = input.form;
+    const box = document.createElement("div");
+    box.className = "member-field";
+    const chips = document.createElement("ul");
+    chips.className = "member-chips";
+    chips.setAttribute("aria-label", "Chosen members");
+    const list = document.createElement("ul");
+    list.id = "members-" + ++count;
+    list.className = "member-options";
+    list.setAttribute("role", "listbox");
+    list.setAttribute("aria-label", "Members to choose");
+    list.hidden = true;
+    input.replaceWith(box);
+    box.append(chips, input, list);
+    input.removeAttribute("list"); // this list takes its place
+    for (const [name, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-controls", list.id], ["aria-expanded", "false"]]) input.setAttribute(name, value);
+    const chosen = new Map(); // handle → chip
+    let at = -1;
+    let timer = 0;
+    let running = null;
+
+    function close() {
+      clearTimeout(timer);
+      running?.abort();
+      list.hidden = true;
+      at = -1;
+      input.setAttribute("aria-expanded", "false");
+      input.removeAttribute("aria-activedescendant");
+    }
+    function mark(to) {
+      const options = list.children;
+      if (options.length === 0) return;
+      if (at >= 0) options[at].setAttribute("aria-selected", "false");
+      at = (to + options.length) % options.length;
+      options[at].setAttribute("aria-selected", "true");
+      options[at].scrollIntoView({ block: "nearest" });
+      input.setAttribute("aria-activedescendant", options[at].id);
+    }
+    function take(option) {
+      const ref = option.dataset.ref;
+      close();
+      if (one) {
+        input.value = ref;
+        form.requestSubmit();
+        return;
+      }
+      input.value = "";
+      if (chosen.has(ref)) return;
+      const chip = document.createElement("li");
+      chip.className = "member-chip";
+      const face = option.querySelector(".avatar");
+      if (face) chip.append(face.cloneNode(true));
+      const name = document.createElement("bdi");
+      name.textContent = option.querySelector(".member-title").textContent.trim();
+      const drop = document.createElement("button");
+      drop.type = "button";
+      drop.textContent = "×";
+      drop.setAttribute("aria-label", "Remove " + name.textContent);
+      drop.addEventListener("click", () => remove(ref));
+      chip.append(name, drop);
+      chosen.set(ref, chip);
+      chips.append(chip);
+      input.focus();
+    }
+    function remove(ref) {
+      chosen.get(ref)?.remove();
+      chosen.delete(ref);
+      input.focus();
+    }
+    async function ask() {
+      const q = input.value.split(",").at(-1).trim();
+      running = new AbortController();
+      try {
+        const answer = await fetch("/chat/members?" + new URLSearchParams({ q }), { headers: { Accept: "text/html" }, signal: running.signal });
+        if (!answer.ok || document.activeElement !== input) return;
+        const found = window.agentsite.fragment(await answer.text());
+        const options = [...found.querySelectorAll("[role=option]")].filter((o) => !chosen.has(o.dataset.ref));
+        options.forEach((o, i) => { o.id = list.id + "-" + i; });
+        at = -1;
+        list.replaceChildren(...options);
+        list.hidden = options.length === 0;
+        input.setAttribute("aria-expanded", String(!list.hidden));
+        input.removeAttribute("aria-activedescendant");
+      } catch (err) {
+        if (err.name !== "AbortError") console.warn("members:", err);
+      }
+    }
+    input.addEventListener("input", (event) => {
+      clearTimeout(timer);
+      running?.abort();
+      if (!isComposing(event)) timer = setTimeout(ask, wait);
+    });
+    input.addEventListener("focus", () => list.hidden && ask());
+    input.addEventListener("keydown", (event) => {
+      if (isComposing(event)) return;
+      if (event.key === "Backspace" && input.value === "" && chosen.size > 0) remove([...chosen.keys()].at(-1));
+      else if (list.hidden) return;
+      else if (event.key === "ArrowDown") mark(at + 1);
+      else if (event.key === "ArrowUp") mark(at < 0 ? -1 : at - 1);
+      else if (event.key === "Escape") close();
+      else if (event.key === "Enter" && at >= 0) take(list.children[at]);
+      else return;
+      event.preventDefault();
+    });
+    input.addEventListener("blur", () => setTimeout(close, 150)); // a click on an option comes first
+    list.addEventListener("mousedown", (event) => event.preventDefault());
+    list.addEventListener("click", (event) => {
+      const option = event.target.closest("[role=option]");
+      if (option) take(option);
+    });
+    form.addEventListener("submit", () => {
+      close();
+      if (chosen.size > 0) input.value = [...chosen.keys(), input.value.trim()].filter(Boolean).join(", ");
+    });
+  }
+
+  for (const input of document.querySelectorAll("[data-members]")) choose(input);
+})();
