@@ -217,7 +217,8 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
-		Models: models.New(f), Halts: halts.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f), Talks: chats.NewSummaries(f),
+		Models: models.New(f), Halts: halts.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
+		Talks: chats.NewSummaries(f),
 		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}

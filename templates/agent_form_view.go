@@ -45,8 +45,8 @@ type AgentFormView struct {
 	Temperature, MaxTokens string
 	Output                 string // JSON Schema of the answers
 
-	// Settings of a hosted program: the hash of its module, and the grants. MayNotHost is the reason why the person may not
-	// host programs, "" if they may.
+	// Settings of a hosted program: the hash of its module, and the grants. MayNotHost is the reason why the person
+	// may not host programs, "" if they may.
 	Module, Hosts, ProgramModel string
 	ProgramTools                []Option
 	MayNotHost                  string

@@ -250,7 +250,8 @@ func newRequest(ctx context.Context, in guest.HTTPRequest, key string) (*http.Re
 	}
 	for name, value := range in.Headers {
 		name = http.CanonicalHeaderKey(name)
-		if slices.Contains(hopHeaders, name) || strings.HasPrefix(name, "Agentsite-") || strings.ContainsAny(value, "\r\n") {
+		if slices.Contains(hopHeaders, name) || strings.HasPrefix(name, "Agentsite-") ||
+			strings.ContainsAny(value, "\r\n") {
 			return nil, fmt.Errorf("the header %.80q cannot be set", name)
 		}
 		req.Header.Set(name, value)

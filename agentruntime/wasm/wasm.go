@@ -119,8 +119,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 			return resultOf(res), err
 		}
 	}
-	return failedResult(r.shownParts(), fmt.Sprintf("The program asked other agents %d times without coming to an answer.",
-		maxRounds)), nil
+	return failedResult(r.shownParts(), fmt.Sprintf(
+		"The program asked other agents %d times without coming to an answer.", maxRounds)), nil
 }
 
 func failedResult(parts []task.Part, reason string) task.Result {
@@ -209,8 +209,8 @@ func (r *run) shownParts() []task.Part {
 	return []task.Part{task.TextPart(r.said)}
 }
 
-// resumeAsking asks the agent that the program asked for at its end, if it did, and puts the answer into the input. res is
-// the result of the task if the person must agree first.
+// resumeAsking asks the agent that the program asked for at its end, if it did, and puts the answer into the input.
+// res is the result of the task if the person must agree first.
 func (r *run) resumeAsking(ctx context.Context) (res *task.Result, err error) {
 	asking := r.keeper.at.Asking
 	if asking == nil {
@@ -347,7 +347,8 @@ func (r *run) takeOutput(ctx context.Context, o Output) (*task.Result, error) {
 		}
 		r.said += o.Question
 		r.keeper.Text(o.Question)
-		return &task.Result{State: task.InputRequired, Parts: r.shownParts(), Reason: oneLine(o.Question, maxReason)}, nil
+		return &task.Result{State: task.InputRequired, Parts: r.shownParts(),
+			Reason: oneLine(o.Question, maxReason)}, nil
 	case r.said == "":
 		res := failedResult(nil, "The program ended without an answer.")
 		return &res, nil

@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/address"
 	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/spending"
+	hostingapi "agentsite/handlers/hosting"
 	"agentsite/handlers/personal"
 	"agentsite/handlers/respond"
 	"agentsite/handlers/search"
@@ -22,6 +23,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
@@ -42,7 +44,7 @@ var answerTypes = map[string]any{
 	"DayOfCalls": dayJSON{}, "Decision": decisionJSON{}, "Delivery": deliveryJSON{}, "Disclosure": disclosureJSON{},
 	"Domain": domainJSON{}, "Domains": domainsJSON{}, "Error": respond.ErrorBody{}, "Export": federation.Export{},
 	"File": fileJSON{}, "FoundMessage": foundJSON{}, "GossipStanding": federation.GossipStanding{},
-	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Ceiling": spending.CeilingJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
+	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Ceiling": spending.CeilingJSON{}, "HostingRules": hosting.Rules{}, "Module": hostingapi.ModuleJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
 	"Member": memberJSON{}, "Message": MessageJSON{}, "NetworkLink": networkLinkJSON{}, "NetworkMap": networkMapJSON{},
 	"NetworkPeer": networkPeerJSON{}, "NewPeer": addedPeerJSON{}, "NewWebhook": madeWebhookJSON{},
 	"Notice": noticeJSON{}, "Offer": offerJSON{}, "OwnSettings": mineJSON{}, "Owners": ownersJSON{},
@@ -62,7 +64,7 @@ var answerTypes = map[string]any{
 
 // bodyTypes are the types that handlers decode, by the schema that describes them.
 var bodyTypes = map[string]any{
-	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
+	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "HostingRulesInput": hostingapi.RulesBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
 	"GoalInput": goals.StartBody{}, "GoalBudget": goals.BudgetBody{}, "SteerGoalInput": goals.SayBody{},
 	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{},
 	"AddOwnerInput": addOwnerBody{}, "AgentInput": DraftJSON{}, "AgentStatusInput": statusJSON{},
@@ -80,8 +82,9 @@ var bodyTypes = map[string]any{
 
 // enumTypes are all values of the text types that have a schema of their own.
 var enumTypes = map[string]any{
-	"AgentKind":  []hub.Kind{hub.Builtin, hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
-	"Visibility": []hub.Visibility{hub.Public, hub.Unlisted, hub.Private},
+	"AgentKind":     []hub.Kind{hub.Builtin, hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link, hub.Wasm},
+	"HostingPolicy": []hosting.Policy{hosting.Own, hosting.List, hosting.Any, hosting.Off},
+	"Visibility":    []hub.Visibility{hub.Public, hub.Unlisted, hub.Private},
 	"LivenessState": []hub.Live{
 		hub.Alive, hub.NeedsAuth, hub.WrongProtocol, hub.Unreachable, hub.Unknown,
 	},

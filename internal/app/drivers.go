@@ -97,7 +97,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: portalRT, Models: p.models,
 		Tools: tools, Grants: tools, Meter: workMeter{p}, Guard: p.ceilings, Summaries: p.db.Talks,
 		Budget: budget, Log: p.log})
-	d.hosted = p.newHostedDriver(plain, d.prompt, sessions)
+	d.hosted = newHostedDriver(p, plain, d.prompt, sessions)
 	return d
 }
 

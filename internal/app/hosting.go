@@ -37,7 +37,7 @@ func (p *Portal) openHosting(ctx context.Context) error {
 
 // newHostedDriver returns the driver of hosted programs. Their requests are not signed: they go to hosts that the
 // program's owner chose, which must not take them for requests of the portal.
-func (p *Portal) newHostedDriver(out egress.Config, models wasm.Models, tools wasm.Tools) *wasm.Driver {
+func newHostedDriver(p *Portal, out egress.Config, models wasm.Models, tools wasm.Tools) *wasm.Driver {
 	out.Signer = nil
 	return wasm.New(wasm.Config{Programs: p.programs, Hosting: hostedModules{p}, Models: models, Tools: tools,
 		RT: egress.New(out).RoundTripper(), Log: p.log})

@@ -299,9 +299,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
-		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams, Hosting: p.hosting,
+		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
-		Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
+		Hosting: p.hosting, Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err

@@ -230,8 +230,8 @@ func (s *Service) Upload(ctx context.Context, actor ident.Actor, name string, da
 		return Module{}, err
 	}
 	name = plaintext.OneLine(name)
-	m := Module{Hash: hash, Name: strings.ToValidUTF8(name[:min(len(name), maxName)], ""), AccountID: actor.ID, Size: int64(len(data)),
-		CreatedAt: clock.Now()}
+	m := Module{Hash: hash, Name: strings.ToValidUTF8(name[:min(len(name), maxName)], ""), AccountID: actor.ID,
+		Size: int64(len(data)), CreatedAt: clock.Now()}
 	// Two uploads of one account cannot pass each other, because turn is held.
 	if err := s.checkRoom(actor.ID, m.Size); err != nil {
 		return Module{}, err

@@ -115,7 +115,8 @@ func (d *Modules) PutRules(ctx context.Context, by ident.Actor, r hosting.Rules)
 		if err := rows.AppendAudit(t, by, "hosting.rules", string(r.Policy), ""); err != nil {
 			return err
 		}
-		_, err := t.Exec(`INSERT INTO hosting (one, rules) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET rules = excluded.rules`,
+		_, err := t.Exec(`INSERT INTO hosting (one, rules) VALUES (1, ?)
+			ON CONFLICT (one) DO UPDATE SET rules = excluded.rules`,
 			string(b))
 		return err
 	}))

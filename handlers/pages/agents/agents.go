@@ -104,7 +104,8 @@ func New(cfg Config, publications Publications) *Pages {
 	return &Pages{
 		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,
 			site: cfg.Site, markup: cfg.Markup},
-		form: &Form{hosting: cfg.Hosting, portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup,
+		form: &Form{hosting: cfg.Hosting, portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site,
+			markup: cfg.Markup,
 			models: cfg.Models},
 		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, publications: publications,
 			profile: profile, site: cfg.Site},

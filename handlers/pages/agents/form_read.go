@@ -53,7 +53,8 @@ func multipartForm(w http.ResponseWriter, r *http.Request, max int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, max)
 	if err := r.ParseMultipartForm(max); err != nil {
 		if strings.Contains(err.Error(), "too large") {
-			return fault.New(fault.Invalid, "What you sent is too large: a picture may have at most 2 MiB, a card 256 KiB, a program 16 MiB.")
+			return fault.New(fault.Invalid, "What you sent is too large: a picture may have at most 2 MiB, a card "+
+				"256 KiB, a program 16 MiB.")
 		}
 		return fault.Wrap(fault.Invalid, err, "The form could not be read.")
 	}
