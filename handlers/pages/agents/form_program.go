@@ -58,8 +58,10 @@ func (d *Form) storeProgram(w http.ResponseWriter, r *http.Request, actor ident.
 	if !ok {
 		return err
 	}
-	if s.bad["module"] = messages["module"]; s.bad["module"] == "" {
-		s.bad["module"] = messages[""]
+	// The name is that of the service's own error about the missing hash, which this one replaces.
+	const field = "config.module"
+	if s.bad[field] = messages["module"]; s.bad[field] == "" {
+		s.bad[field] = messages[""]
 	}
 	return nil
 }
