@@ -110,7 +110,7 @@ func (s states) Observe(_ context.Context, _ string, l hub.Liveness) { s <- l.St
 // ada is the only account. Her token is secret, and every agent is hers.
 type ada struct{}
 
-func (ada) AuthenticateToken(_ *http.Request, token string) (ident.Actor, error) {
+func (ada) AuthenticateProgram(_ *http.Request, token string) (ident.Actor, error) {
 	if token != secret {
 		return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is unknown.")
 	}
