@@ -254,6 +254,11 @@ func TestChat_Palette(t *testing.T) {
 	// On a page that is no conversation, to an agent by its name.
 	b.open("/account")
 	b.until("the page", `document.readyState === "complete"`)
+	b.hit("?")
+	b.until("the list of keys", `document.querySelector("dialog.shortcuts[open]")?.innerText.includes("this list")`)
+	b.shot("keys-anywhere", false)
+	b.hit(kb.Escape)
+	b.until("no list", `!document.querySelector("dialog[open]")`)
 	b.hit("k", chromedp.ModifierCtrl)
 	b.until("the palette", `document.querySelector("dialog.palette[open] input") === document.activeElement`)
 	b.types("calc")

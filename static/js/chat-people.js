@@ -102,18 +102,28 @@
     if (readTimer || document.hidden || seenSeq() <= readSeq) return;
     readTimer = setTimeout(() => sendRead(), readWait);
   }
+  /** Marks what was seen as read. With leaving it is a request that goes on without the page; its end is returned. */
   function sendRead(leaving = false) {
     clearTimeout(readTimer);
     readTimer = 0;
     const seq = seenSeq();
     if ((document.hidden && !leaving) || seq <= readSeq) return;
     readSeq = seq;
-    if (leaving || !chat.link.send({ type: "read", seq })) {
-      fetch(api + "/read", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ seq }), keepalive: true }).catch(() => {});
-    }
     badge?.read(chat.id);
+    if (!leaving && chat.link.send({ type: "read", seq })) return;
+    return fetch(api + "/read", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ seq }), keepalive: true }).catch(() => {});
   }
   addEventListener("pagehide", () => readTimer && sendRead(true)); // it was on the screen
+  // The next page may list this chat, so it is opened after the mark is stored, or when that takes long.
+  const leaveWait = 300; // ms
+  document.addEventListener("click", async (e) => {
+    const a = e.target.closest?.("a[href]");
+    if (!readTimer || !a || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
+    if (a.target || a.hasAttribute("download") || a.origin !== location.origin || a.pathname === location.pathname) return;
+    e.preventDefault();
+    await Promise.race([sendRead(true), new Promise((done) => setTimeout(done, leaveWait))]);
+    location.href = a.href;
+  });
   function readElsewhere(seq) {
     readSeq = Math.max(readSeq, seq);
     if (seq >= transcript.lastSeq()) clear();

@@ -185,14 +185,31 @@
   }
 
   // ---- the list of keys ----
-  const keys = document.querySelector("[data-shortcuts]");
+  const keys = document.querySelector("[data-shortcuts]") || makeKeys();
+  /** The list of pages without a conversation, which has a longer one of its own. */
+  function makeKeys() {
+    const d = make("dialog", "shortcuts", "", { "aria-labelledby": "shortcuts-title" });
+    const head = make("form", "dialog-head", "", { method: "dialog" });
+    head.append(make("h2", "", "Keys", { id: "shortcuts-title" }), make("button", "button button-quiet", "Close"));
+    const rows = make("dl");
+    for (const [names, does] of [[["Ctrl", "K"], "run a command, find a chat or an agent"], [["Esc"], "close a dialog"], [["?"], "this list"]]) {
+      const row = make("div");
+      const term = make("dt");
+      term.append(...names.map((name) => make("kbd", "", name)));
+      row.append(term, make("dd", "", does));
+      rows.append(row);
+    }
+    d.append(head, rows);
+    document.body.append(d);
+    return d;
+  }
   function showKeys() {
-    if (!keys || keys.open) return;
+    if (keys.open) return;
     const from = document.activeElement;
     keys.addEventListener("close", () => back(from), { once: true });
     keys.showModal();
   }
-  keys?.addEventListener("click", (event) => {
+  keys.addEventListener("click", (event) => {
     if (event.target === keys) keys.close();
   });
 
@@ -203,7 +220,7 @@
       event.preventDefault();
       if (dialog.open) dialog.close();
       else if (!document.querySelector("dialog[open]")) open();
-    } else if (event.key === "?" && !event.ctrlKey && !event.metaKey && !event.altKey && !writes(event.target) && !document.querySelector("dialog[open]") && keys) {
+    } else if (event.key === "?" && !event.ctrlKey && !event.metaKey && !event.altKey && !writes(event.target) && !document.querySelector("dialog[open]")) {
       event.preventDefault();
       showKeys();
     }
@@ -213,11 +230,11 @@
     button.addEventListener("click", open);
   }
   for (const button of document.querySelectorAll("[data-shortcuts-open]")) {
-    button.hidden = keys === null;
+    button.hidden = false;
     button.addEventListener("click", showKeys);
   }
 
   /** commands adds a source: a function that answers [{name, hint, run}] as things are now. */
   site.palette = { open, commands: (source) => sources.push(source) };
-  if (keys) sources.push(() => [{ name: "Keyboard shortcuts", hint: "?", run: showKeys }]);
+  sources.push(() => [{ name: "Keyboard shortcuts", hint: "?", run: showKeys }]);
 })();
