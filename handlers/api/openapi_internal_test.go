@@ -145,7 +145,7 @@ func fieldEnums() map[string][]string {
 		"ReportInput.reason": listTexts(hub.ReportReasons...),
 		"Notice.kind": listTexts(
 			hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeTaken, hub.NoticeShared, hub.NoticeUnshared,
-			hub.NoticeReport, hub.NoticeHeld, hub.NoticeProof, hub.NoticePeer, hub.NoticeWebhook, hub.NoticeInvited,
+			hub.NoticeReport, hub.NoticeHeld, hub.NoticeProof, hub.NoticePeer, hub.NoticeWebhook, hub.NoticeInvited, hub.NoticeAdded, hub.NoticeMention,
 			hub.NoticeGuesses,
 		),
 		"LinkInput.role": listTexts(chat.RoleMember, chat.RoleReader), "Link.role": roles, "Member.role": roles,

@@ -26,6 +26,16 @@ func mentionedMembers(members []Member, text, portal string) []Member {
 	return out
 }
 
+// mentionedPeople returns the ids of the people among members that a text mentions, without the author.
+func mentionedPeople(members []Member, text, portal, author string) (ids []string) {
+	for _, m := range mentionedMembers(members, text, portal) {
+		if m.Kind == "person" && m.ID != author {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
 // onlyNamed returns the index of the only member with that name, -1 if none or several have it.
 func onlyNamed(members []Member, name string) int {
 	at := -1

@@ -164,6 +164,7 @@ func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member,
 	now := clock.Now()
 	p := Post{
 		MustBeMember: true, Title: TitleOf(parts), Spoke: to.turn, Files: files, Resumes: d.Resumes,
+		Mentions: mentionedPeople(members, text, s.cfg.Portal, actor.ID),
 		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: senderOf(actor),
 			Kind: Text, Parts: parts, Target: d.Quotes, CreatedAt: now},
 	}

@@ -104,6 +104,8 @@ type Post struct {
 	// Files are the hashes of the files in the message. A NotFound fault if the sender neither sent a
 	// file nor may read it.
 	Files []string
+	// Mentions has the ids of the people in the conversation that the message mentions, without the sender.
+	Mentions []string
 	// Title becomes the title of a conversation that has none.
 	Title string
 }

@@ -38,6 +38,8 @@ const (
 	NoticePeer     = "peer"     // another portal misbehaved, moved, or many vanished
 	NoticeWebhook  = "webhook"  // a webhook was stopped after failing for long
 	NoticeInvited  = "invited"  // a person invited the account to a conversation
+	NoticeAdded    = "added"    // a person added the account to one, as the account allowed before
+	NoticeMention  = "mention"  // a person named the account in a conversation
 	NoticeGuesses  = "guesses"  // many wrong passwords were tried for the account
 )
 

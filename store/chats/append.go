@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -113,6 +114,13 @@ func (d *Chats) postMessage(t engine.Tx, p chat.Post, body string) (out chat.Pos
 	}
 	if err := d.hooks.NotifyMessage(t, out.Message); err != nil {
 		return out, err
+	}
+	for _, id := range p.Mentions {
+		m := out.Message
+		href := "/chat/" + m.ConversationID + "/m/" + strconv.FormatInt(m.Seq, 10)
+		if err := d.hooks.NotifyMentioned(t, id, m.ConversationID, m.Sender.ID, m.Sender.Handle, href, m.CreatedAt); err != nil {
+			return out, err
+		}
 	}
 	for _, e := range p.Refused {
 		e, err := d.endRefused(t, e, out.Message.Seq)

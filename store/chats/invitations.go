@@ -124,7 +124,10 @@ func (d *Chats) admitPerson(t engine.Tx, id string, m chat.Member, in chat.Invit
 			id, m.ID); err != nil {
 			return m, err
 		}
-		return m, d.insertMember(t, id, m, now)
+		if err := d.insertMember(t, id, m, now); err != nil {
+			return m, err
+		}
+		return m, d.hooks.NotifyAdded(t, m.ID, in.By.Handle, "/chat/"+id, at)
 	}
 	if m.InviterID = cmp.Or(pending, in.By.ID); pending != "" {
 		return m, nil

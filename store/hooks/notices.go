@@ -78,3 +78,26 @@ func (d *Hooks) NotifyInvited(t engine.Tx, personID, inviter string, at time.Tim
 	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeInvited, Subject: inviter,
 		Text: inviter + " invites you to a conversation.", Href: "/chat#invitations", CreatedAt: at})
 }
+
+// NotifyAdded stores a notice for a person that the inviter added to a conversation without asking, because the person
+// accepted an earlier invitation.
+func (d *Hooks) NotifyAdded(t engine.Tx, personID, inviter, href string, at time.Time) error {
+	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeAdded, Subject: inviter,
+		Text: inviter + " added you to a conversation.", Href: href, CreatedAt: at})
+}
+
+// NotifyMentioned stores a notice for a member of a conversation that the sender of a message mentions, unless the member
+// blocked the sender, wants no notifications here or at all, or has an unread notice of a mention in the conversation.
+func (d *Hooks) NotifyMentioned(t engine.Tx, personID, room, senderID, sender, href string, at time.Time) error {
+	var wanted bool
+	if err := t.Get(&wanted, `SELECT EXISTS (SELECT 1 FROM members m LEFT JOIN chat_prefs p ON p.account_id = m.member_id
+		WHERE m.conversation_id = ?1 AND m.kind = 'person' AND m.member_id = ?2 AND m.left_at = 0
+		AND m.notify <> 'nothing' AND COALESCE(p.notify, '') <> 'nothing'
+		AND NOT EXISTS (SELECT 1 FROM blocks b WHERE b.person_id = ?2 AND b.blocked_id = ?3)
+		AND NOT EXISTS (SELECT 1 FROM notices n WHERE n.account_id = ?2 AND n.kind = ?4 AND n.read_at = 0 AND n.href LIKE ?5 || '%'))`,
+		room, personID, senderID, hub.NoticeMention, "/chat/"+room); err != nil || !wanted {
+		return err
+	}
+	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeMention, Subject: sender,
+		Text: sender + " mentioned you in a conversation.", Href: href, CreatedAt: at})
+}
