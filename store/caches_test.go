@@ -32,7 +32,7 @@ import (
 // readingMethods are the exported methods that change no row. Every other
 // exported method is a step of TestCaches_MatchTheDiskAfterEveryWrite.
 var readingMethods = strings.Fields(`
-	AccountByName AccountByID ListAccounts CountOperators CredentialByHash ListCredentials Account Operators
+	AskedAs AccountByName AccountByID ListAccounts CountOperators CredentialByHash ListCredentials Account Operators
 	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs ListRooms OlderCopies Versions CountAgents NameTaken SealedSecret
 	Due Checkup History CoOwners OfferOf Offers Domains StaleDomains Days Calls CallsSince Traces ElsewhereBy
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches

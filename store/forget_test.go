@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
+	"agentsite/store/engine"
 )
 
 // Where work stood may hold the conversation: once it has ended, only what
@@ -23,7 +24,16 @@ import (
 func TestFinish_ForgetsWhereTheWorkStood(t *testing.T) {
 	t.Parallel()
 	db, ada, far, c, _ := asked(t)
-	near := storetest.Agent(t, db, "near", account.Account{})
+	near := storetest.Agent(t, db, "near", ada)
+	if err := db.Write(t.Context(), func(tx engine.Tx) error {
+		_, err := tx.Exec(`UPDATE agents SET kind = 'openai' WHERE id = ?`, near.ID)
+		if err == nil {
+			_, err = tx.Exec(`UPDATE agent_versions SET kind = 'openai' WHERE agent_id = ?`, near.ID)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for _, state := range []string{`{"said":"x"}`, `"` + strings.Repeat("x", 70_000) + `"`} {
 		storetest.Say(t, db, c, ada, "again", far, near)
 		for _, k := range claim(t, db, 1) {

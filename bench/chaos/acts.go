@@ -18,9 +18,9 @@ type act struct {
 	text        string // of each message; %s is its key
 	who         *account
 	id          string
-	asks        bool              // the right answer is what calc says
+	asks        bool              // the right answer is that of calc
 	states      map[string]string // of the tasks that have ended, by id
-	right       int               // answers with what calc says
+	right       int               // answers equal to that of calc
 }
 
 // terminal are the states in which a task has ended. The permissions are given beforehand, so that no task waits for a

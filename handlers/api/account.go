@@ -48,12 +48,12 @@ func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.A
 }
 
 type tokenJSON struct {
-	ID        string        `json:"id"`
-	Label     string        `json:"label"`
-	Scopes    []ident.Scope `json:"scopes"`
-	CreatedAt string        `json:"created_at"`
-	UsedAt    string        `json:"used_at,omitempty"`
-	ExpiresAt string        `json:"expires_at"`
+	ID        string   `json:"id"`
+	Label     string   `json:"label"`
+	Scopes    []string `json:"scopes"` // those of ident.Scopes, or one of ident.ProgramScope
+	CreatedAt string   `json:"created_at"`
+	UsedAt    string   `json:"used_at,omitempty"`
+	ExpiresAt string   `json:"expires_at"`
 }
 
 func (d *accountAPI) apiTokens(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -63,7 +63,11 @@ func (d *accountAPI) apiTokens(w http.ResponseWriter, r *http.Request, actor ide
 	}
 	out := make([]tokenJSON, len(list))
 	for i, c := range list {
-		out[i] = tokenJSON{c.ID, c.Label, c.Scopes, respond.FormatTime(c.CreatedAt), respond.FormatTime(c.UsedAt),
+		scopes := make([]string, len(c.Scopes))
+		for j, s := range c.Scopes {
+			scopes[j] = string(s)
+		}
+		out[i] = tokenJSON{c.ID, c.Label, scopes, respond.FormatTime(c.CreatedAt), respond.FormatTime(c.UsedAt),
 			respond.FormatTime(c.ExpiresAt)}
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"tokens": out, "next_cursor": ""})

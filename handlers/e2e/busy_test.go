@@ -37,7 +37,7 @@ func TestBusy_TheButtonAsksAgain(t *testing.T) {
 	b.until("the live page says that the agent is busy", `document.querySelector(".mark-busy")?.textContent.includes("slow is busy, about")`)
 	b.until("the message stays", row("three"))
 	b.asks("POST", at+"/stop", map[string]any{}, nil)
-	b.leaves(func() { b.click(".mark-busy button") })
+	b.click(".mark-busy button")
 	<-model.Started
 	b.until("the agent works on it", `document.querySelectorAll("main .message-working[data-task]").length === 1`)
 	b.clean("a busy agent")

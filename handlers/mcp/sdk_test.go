@@ -19,7 +19,7 @@ func TestSDK_AsksInEachEra(t *testing.T) {
 			t.Errorf("agreed on %s, want %s", got, version)
 		}
 		list, err := s.ListTools(t.Context(), nil)
-		if err != nil || len(list.Tools) != 6 {
+		if err != nil || len(list.Tools) != 7 {
 			t.Fatal(version, list, err)
 		}
 		r := call(t, s, "search_agents", map[string]any{"query": "calculator"})

@@ -57,7 +57,7 @@ func TestInput_BadFieldsAreNamed(t *testing.T) {
 	for _, b := range []body{
 		{http.MethodPost, "/api/v1/agents", publish, map[string][]string{
 			"name":  append(text, `""`, `"\u0000"`, `"a"`, `"A B"`, `"1x"`, `"x\u202ey"`, `"admin"`, `"\ud800"`, `"ünï"`, `"../x"`, `"a/b"`),
-			"title": text, "description": append(text, `""`, `" "`, `"\u0000\u202e"`), "kind": append(text, `""`, `"builtin"`, `"wasm"`, `"OPENAI"`),
+			"title": text, "description": append(text, `""`, `" "`, `"\u0000\u202e"`), "kind": append(text, `""`, `"builtin"`, `"wasi"`, `"OPENAI"`),
 			"endpoint":   append(text, `""`, `"x"`, `"ftp://x"`, `"http://"`, `"http://a b"`, `"http://u:p@example.org"`, `"javascript:alert(1)"`, `"http://example.org:22/"`, `"http://example.org/\r\nX: y"`),
 			"visibility": append(text, `"secret"`), "skills": {"number", "object", "bool", "1 MB", `[7]`, `["x"]`, `[{"name":7}]`, `[{"id":"x"},{"id":"x"}]`, `[{"name":` + long + `}]`},
 			"config": {"number", "list", "bool", "1 MB"}, "config.model": {"number", "list", "object", "bool", "1 MB", `""`},

@@ -215,6 +215,8 @@ func fillRows(t *testing.T, dir, name string) (markers []string) {
 	const person, agent = `(SELECT id FROM accounts WHERE name = ?2)`, `(SELECT min(id) FROM agents WHERE owner_id = (SELECT id FROM accounts WHERE name = ?2))`
 	for _, q := range []string{
 		`UPDATE accounts SET email = ?1 WHERE name = ?2`,
+		`INSERT INTO module_bytes (hash, data) SELECT id || id || substr(id, 1, 12), CAST(?1 AS BLOB) FROM accounts WHERE name = ?2`,
+		`INSERT INTO modules (account_id, hash, name, size, created_at) SELECT id, id || id || substr(id, 1, 12), ?1, 1, 1 FROM accounts WHERE name = ?2`,
 		`INSERT INTO account_domains (account_id, domain, proved_at, checked_at) SELECT id, ?1, 1, 1 FROM accounts WHERE name = ?2`,
 		`UPDATE agents SET proof_origin = ?1 WHERE owner_id = ` + person,
 		`UPDATE agents SET status_message = ?1 WHERE owner_id = ` + person,

@@ -248,12 +248,12 @@ func (c *cache) rewriteFile(keys []textKey) (err error) {
 	}
 	at, size := make(map[textKey]int64, len(keys)), int64(len(line)+1)
 	w := bufio.NewWriterSize(f, 1<<20)
-	w.Write(append(line, '\n')) // w keeps the first error until Flush
+	_, _ = w.Write(append(line, '\n')) // w keeps the first error until Flush
 	for _, k := range keys {
 		if record := c.readRecord(k); record != nil {
 			at[k] = size
 			size += int64(len(record))
-			w.Write(record)
+			_, _ = w.Write(record)
 		}
 	}
 	if err = w.Flush(); err == nil {
@@ -277,8 +277,8 @@ func (c *cache) countVectors() int {
 	return len(c.at)
 }
 
-func (c *cache) closeFile() error {
+func (c *cache) closeFile() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.file.Close()
+	_ = c.file.Close() // it is only a cache
 }

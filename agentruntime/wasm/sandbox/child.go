@@ -135,6 +135,9 @@ func (c *child) endProcess(reason error) {
 		c.reason = reason
 	}
 	c.mu.Unlock()
+	if c.isDead() {
+		return // its number may belong to another process
+	}
 	killGroup(c.cmd.Process.Pid)
 	_ = c.cmd.Process.Kill() // it may be gone already
 }

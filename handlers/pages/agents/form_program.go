@@ -23,7 +23,7 @@ func programTools(chosen []string) []templates.Option {
 	}
 }
 
-// programRoom returns the bytes that a form may have for a program: none for a person who may not upload one.
+// programRoom returns the bytes that a form may have for a program: none for a person without the right to upload one.
 func (d *Form) programRoom(r *http.Request, actor ident.Actor) int64 {
 	if d.hosting.MayUpload(r.Context(), actor) != nil {
 		return 0
