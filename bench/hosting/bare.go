@@ -118,30 +118,41 @@ func (b *bare) stop() {
 	_ = b.cmd.Wait()
 }
 
-// memoryOfAll returns the resident memory of this process and all that it started; shared pages count for each.
+// memoryOfAll returns the memory of this process and all that it started. A page that several use counts once in all.
 func memoryOfAll() (sum int64, err error) {
-	list, err := filepath.Glob("/proc/[0-9]*/status")
+	list, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0, err
 	}
 	self := strconv.Itoa(os.Getpid())
-	for _, path := range list {
-		b, err := os.ReadFile(path)
+	for _, dir := range list {
+		status, err := readValues(dir + "/status")
+		if err != nil || status["Pid"] != self && status["PPid"] != self {
+			continue // another program, or one that ended meanwhile
+		}
+		values, err := readValues(dir + "/smaps_rollup")
 		if err != nil {
-			continue // it ended meanwhile
+			return 0, err
 		}
-		values := make(map[string]string)
-		for line := range strings.Lines(string(b)) {
-			name, value, _ := strings.Cut(line, ":")
-			values[name] = strings.TrimSpace(value)
+		kb, err := strconv.ParseInt(strings.TrimSuffix(values["Pss"], " kB"), 10, 64)
+		if err != nil {
+			return 0, err
 		}
-		if values["Pid"] != self && values["PPid"] != self {
-			continue
-		}
-		kb, err := strconv.ParseInt(strings.TrimSuffix(values["VmRSS"], " kB"), 10, 64)
-		if err == nil {
-			sum += kb << 10
-		}
+		sum += kb << 10
 	}
 	return sum, nil
+}
+
+// readValues reads the lines "name: value" of a file.
+func readValues(path string) (map[string]string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]string)
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		values[name] = strings.TrimSpace(value)
+	}
+	return values, nil
 }

@@ -175,7 +175,7 @@ func (b *bench) measureFirst(ctx context.Context, calls int) error {
 	ratios := report.Ratios(ours, floor)
 	ratio, p99 := report.Median(ratios), report.Percentile(all, 0.99)
 	b.table.Add(report.Line{What: "call of a prepared instance to the first byte", Floor: report.Millis(report.Median(floor)),
-		Portal: report.Millis(report.Median(ours)), Ratio: fmt.Sprintf("%.2f (%s)", ratio, report.Spread(ratios)),
+		Portal: report.Millis(report.Median(ours)), Ratio: report.Spread(ratios),
 		P50: report.Join(report.Millis(report.Percentile(bareAll, 0.5)), report.Millis(report.Percentile(all, 0.5))),
 		P99: report.Join(report.Millis(report.Percentile(bareAll, 0.99)), report.Millis(p99)), Others: rounds.Share(),
 		Doubt: rounds.Doubt, Bar: "≤ " + report.Millis(maxFirst), Absolute: true, Judged: true,
