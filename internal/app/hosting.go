@@ -57,8 +57,9 @@ func (c programCheck) CheckModule(ctx context.Context, hash string, data []byte)
 	return err
 }
 
-func (c programCheck) DropModule(hash string) { c.pool.Drop(hash) }
-func (c programCheck) MaxModule() int         { return c.pool.Limits().Module }
+func (c programCheck) DropModule(hash string) error             { return c.pool.Forget(hash) }
+func (c programCheck) KeepModules(hashes map[string]bool) error { return c.pool.Keep(hashes) }
+func (c programCheck) MaxModule() int                           { return c.pool.Limits().Module }
 
 // hostingPeople implements hosting.People.
 type hostingPeople struct{ portal *Portal }

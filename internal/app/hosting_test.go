@@ -224,3 +224,28 @@ func TestManual_Host(t *testing.T) {
 		t.Fatalf("4: %q", got)
 	}
 }
+
+// The compiled code of a module goes with its account, unless another account has the module.
+func TestHosting_ForgetsTheCodeOfErasedAccounts(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	rob, eve := p.Operator(t, "rob"), p.Operator(t, "eve")
+	shared, own := wasmtest.Says("Shared.").Bytes(), wasmtest.Says("Own.").Bytes()
+	upload(t, rob, "a.wasm", shared)
+	both, alone := upload(t, eve, "a.wasm", shared), upload(t, eve, "b.wasm", own)
+	has := func(hash string) bool {
+		_, err := os.Stat(filepath.Join(p.Dir, "programs", hash))
+		return err == nil
+	}
+	if !has(both) || !has(alone) {
+		t.Fatal("no compiled code was kept")
+	}
+	eve.Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": "eve"}, http.StatusNoContent)
+	if has(alone) || !has(both) {
+		t.Errorf("of the erased account %v, of another %v", has(alone), has(both))
+	}
+	rob.Must(http.MethodDelete, "/api/v1/hosting/modules/"+both, nil, http.StatusNoContent)
+	if has(both) {
+		t.Error("the code of a deleted module is left")
+	}
+}

@@ -66,7 +66,9 @@ func (o ownedAgents) OwnedAgent(ctx context.Context, actor ident.Actor, name str
 func (p *Portal) newPersonal(host string) *personal.Service {
 	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub}
 	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts, func(ctx context.Context, name string, m personal.Messages) error {
-		_, err := remover.Remove(ctx, name, m)
-		return err
+		if _, err := remover.Remove(ctx, name, m); err != nil {
+			return err
+		}
+		return p.hosting.Load(ctx) // it deletes the compiled programs of the account
 	})
 }

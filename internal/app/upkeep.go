@@ -103,6 +103,9 @@ func (p *Portal) sweepData(ctx context.Context) error {
 		if err := p.db.Quotas.SweepGuests(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("remove the counters of past guests", "error", err)
 		}
+		if err := p.hosting.Load(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("remove the code of deleted programs", "error", err)
+		}
 		wait.Reset(sweepEvery)
 	}
 }

@@ -79,8 +79,10 @@ type Store interface {
 type Sandbox interface {
 	// CheckModule compiles a module. An Invalid fault has the reason if it cannot be run.
 	CheckModule(ctx context.Context, hash string, data []byte) error
-	// DropModule ends the processes of a module.
-	DropModule(hash string)
+	// DropModule ends the processes of a module and deletes its compiled code.
+	DropModule(hash string) error
+	// KeepModules deletes the compiled code of all modules but those with the hashes.
+	KeepModules(hashes map[string]bool) error
 	// MaxModule is the most bytes of a module.
 	MaxModule() int
 }
@@ -98,7 +100,7 @@ type Service struct {
 	sandbox Sandbox
 	people  People
 	uploads *limit.Keyed
-	turn    chan struct{} // held while a module is compiled: each takes seconds of the processor
+	turn    chan struct{} // held while modules change: compiling one takes seconds of the processor
 
 	mu      sync.RWMutex // guards the fields below
 	rules   Rules
@@ -111,8 +113,13 @@ func New(store Store, sandbox Sandbox, people People) *Service {
 		turn: make(chan struct{}, 1), rules: DefaultRules(), modules: make(map[string][]Module)}
 }
 
-// Load reads the modules and rules from the store.
+// Load reads the modules and rules from the store, and deletes the compiled code of modules that are not there. It may be
+// called again, after the store was changed by others: by the erasure of an account.
 func (s *Service) Load(ctx context.Context) error {
+	if err := s.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer s.endTurn()
 	list, err := s.store.AllModules(ctx)
 	if err != nil {
 		return err
@@ -121,16 +128,30 @@ func (s *Service) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	modules, hashes := make(map[string][]Module), make(map[string]bool)
+	for _, m := range list {
+		modules[m.AccountID] = append(modules[m.AccountID], m)
+		hashes[m.Hash] = true
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ok {
+	if s.modules = modules; ok {
 		s.rules = r
 	}
-	for _, m := range list {
-		s.modules[m.AccountID] = append(s.modules[m.AccountID], m)
-	}
-	return nil
+	s.mu.Unlock()
+	return s.sandbox.KeepModules(hashes)
 }
+
+// takeTurn waits until no module is uploaded or deleted; endTurn lets the next one go on.
+func (s *Service) takeTurn(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Service) endTurn() { <-s.turn }
 
 // requireWriter returns a fault for an actor that cannot register agents.
 func requireWriter(actor ident.Actor, scope ident.Scope) error {
@@ -220,12 +241,10 @@ func (s *Service) Upload(ctx context.Context, actor ident.Actor, name string, da
 	if err := s.checkRoom(actor.ID, int64(len(data))); err != nil {
 		return Module{}, err
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return Module{}, context.Cause(ctx)
+	if err := s.takeTurn(ctx); err != nil {
+		return Module{}, err
 	}
+	defer s.endTurn()
 	if err := s.sandbox.CheckModule(ctx, hash, data); err != nil {
 		return Module{}, err
 	}
@@ -268,6 +287,10 @@ func (s *Service) DeleteModule(ctx context.Context, actor ident.Actor, hash stri
 	if err := requireWriter(actor, ident.AgentsWrite); err != nil {
 		return err
 	}
+	if err := s.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer s.endTurn()
 	if _, ok := s.Find(actor.ID, hash); !ok {
 		return fault.New(fault.NotFound, "You have no such program.")
 	}
@@ -278,9 +301,15 @@ func (s *Service) DeleteModule(ctx context.Context, actor ident.Actor, hash stri
 	s.modules[actor.ID] = slices.DeleteFunc(slices.Clone(s.modules[actor.ID]), func(m Module) bool {
 		return m.Hash == hash
 	})
+	shared := false // by another account
+	for _, list := range s.modules {
+		shared = shared || slices.ContainsFunc(list, func(m Module) bool { return m.Hash == hash })
+	}
 	s.mu.Unlock()
-	s.sandbox.DropModule(hash)
-	return nil
+	if shared {
+		return nil
+	}
+	return s.sandbox.DropModule(hash)
 }
 
 // ReadModule returns the bytes of a module that an account has and may host; see MayHost.

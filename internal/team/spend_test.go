@@ -16,7 +16,7 @@ import (
 func (w *world) spending(cost map[string]flow.Cost) {
 	w.agents.spend = func(agent, id string) {
 		if c, ok := cost[agent]; ok {
-			err := w.Spend(w.t.Context(), id, c.Tokens, c.Money)
+			err := w.current.Load().Spend(w.t.Context(), id, c.Tokens, c.Money)
 			if err != nil && !fault.Is(err, fault.Unavailable) { // the service stops at the end of a test
 				w.t.Error(err)
 			}

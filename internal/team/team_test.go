@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -361,6 +362,8 @@ type world struct {
 	*agents
 	*memory
 	*team.Service
+	// current is Service for the goroutines of agents, which go on while another service is started.
+	current atomic.Pointer[team.Service]
 	speaker team.Speaker
 	stop    func()
 }
@@ -388,6 +391,7 @@ func (w *world) run() {
 	go func() { s.Run(ctx); close(done) }()
 	synctest.Wait()
 	w.Service = s
+	w.current.Store(s)
 	w.stop = sync.OnceFunc(func() { cancel(task.ErrShutdown); <-done })
 }
 

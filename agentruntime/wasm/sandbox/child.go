@@ -88,6 +88,13 @@ func (p *Pool) startChild(hash string, b []byte, isolate bool) (*child, error) {
 	if err != nil {
 		return nil, errors.Join(err, theirs.Close(), in.Close())
 	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errors.Join(errClosed, theirs.Close(), in.Close(), out.Close(), yours.Close())
+	}
+	p.ending.Add(1)
+	p.mu.Unlock()
 	errs := &tail{most: maxErrors}
 	c.in, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, theirs, yours, errs
 	c.cmd.WaitDelay = time.Second
@@ -95,6 +102,7 @@ func (p *Pool) startChild(hash string, b []byte, isolate bool) (*child, error) {
 	// The child has its own descriptors of these ends.
 	err = errors.Join(err, theirs.Close(), yours.Close())
 	if err != nil {
+		p.ending.Done()
 		return nil, errors.Join(err, in.Close(), out.Close())
 	}
 	lowerPriority(c.cmd.Process.Pid)
@@ -144,6 +152,7 @@ func (c *child) endProcess(reason error) {
 
 // awaitEnd collects the process when it has ended.
 func (c *child) awaitEnd(p *Pool, errs *tail) {
+	defer p.ending.Done()
 	err := c.cmd.Wait()
 	_ = c.in.Close() // the other end is gone
 	c.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -106,6 +107,8 @@ type Pool struct {
 	uses     int64
 	free     chan struct{} // closed and replaced when a place may be free
 	closed   bool
+
+	ending sync.WaitGroup // of the processes that have not been collected
 
 	probing sync.Mutex // guards the fields below
 	probed  bool
@@ -404,6 +407,32 @@ func (p *Pool) Drop(hash string) {
 	}
 }
 
+// Forget ends the process of a program and deletes its compiled code.
+func (p *Pool) Forget(hash string) error {
+	p.Drop(hash)
+	if p.cfg.Folder == "" {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(p.cfg.Folder, hash))
+}
+
+// Keep forgets all programs whose compiled code is there, but those with the hashes.
+func (p *Pool) Keep(hashes map[string]bool) error {
+	if p.cfg.Folder == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(p.cfg.Folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if !hashes[e.Name()] && e.Name() != emptyName {
+			err = errors.Join(err, p.Forget(e.Name()))
+		}
+	}
+	return err
+}
+
 // Close ends all processes and waits for them. Calls under way fail.
 func (p *Pool) Close() {
 	p.mu.Lock()
@@ -417,9 +446,9 @@ func (p *Pool) Close() {
 		<-s.ready
 		if s.child != nil {
 			s.child.endProcess(errClosed)
-			<-s.child.dead
 		}
 	}
+	p.ending.Wait() // also for those that were dropped before
 }
 
 // runCall runs one call in a process. begun is false if the process died before it got the call.
