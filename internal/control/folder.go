@@ -100,12 +100,15 @@ func (l *DataLock) CheckPlace() error {
 	return fmt.Errorf("the data folder %s was moved, replaced or deleted while it was in use", l.dir)
 }
 
-// Release unlocks the data folder.
+// Release unlocks the data folder. It does so before it closes the files, because a process that is being started has
+// its copies of them for a moment, and closing alone would leave the lock to these.
 func (l *DataLock) Release() {
-	if l.file != nil {
-		l.file.Close()
+	for _, f := range []*os.File{l.file, l.folder} {
+		if f != nil {
+			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing follows
+			f.Close()
+		}
 	}
-	l.folder.Close()
 }
 
 // OpenKeys reads the portal's keys. It creates them only in a folder without a database, so that a

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"agentsite/internal/control"
@@ -60,4 +62,38 @@ func TestLockData_LocksTheFileToo(t *testing.T) {
 	if _, err := control.LockData(elsewhere); !errors.Is(err, control.ErrInUse) {
 		t.Error(err)
 	}
+}
+
+// A released folder is free although a process that is being started still has copies of the descriptors.
+func TestLockData_IsReleasedWithCopies(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := control.LockData(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no list of descriptors: ", err)
+	}
+	copies := 0
+	for _, fd := range fds {
+		to, err := os.Readlink("/proc/self/fd/" + fd.Name())
+		if n, nerr := strconv.Atoi(fd.Name()); err == nil && nerr == nil && (to == dir || to == filepath.Join(dir, "lock")) {
+			c, err := syscall.Dup(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer syscall.Close(c)
+			copies++
+		}
+	}
+	if copies != 2 {
+		t.Fatalf("%d descriptors were copied", copies)
+	}
+	lock.Release()
+	again, err := control.LockData(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Release()
 }
