@@ -30,7 +30,7 @@ const Name = team.AgentName
 // run for 15 minutes.
 const longest = 14 * time.Minute
 
-// stopTime bounds the end of a goal whose task was stopped, and stopWait the time that the task waits for it.
+// stopTime bounds the end of a goal after its task was stopped, and stopWait the time that the task waits for it.
 const (
 	stopTime = 20 * time.Second
 	stopWait = 300 * time.Millisecond

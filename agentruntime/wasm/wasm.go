@@ -177,7 +177,7 @@ func (d *Driver) newRun(ctx context.Context, call task.Call, conf hub.WasmConfig
 	return r, nil
 }
 
-// agreedReply is the reply of a session whose person agreed to the call.
+// agreedReply is the reply of a session after the person agreed to the call.
 const agreedReply = "The person agrees. Call ask again with the same arguments."
 
 func (r *run) toolReply() string {

@@ -18,7 +18,7 @@
 // of the rest.
 //
 // Mode acts kills the portal while tasks of all kinds are under way whose agents call tools: each must end in one
-// state, and no call whose outcome is unknown is made again.
+// state, and no call with an unknown outcome is made again.
 //
 // The checks are in check.go, those of mode acts in acts.go. Every failure prints the command that repeats the run, and the program
 // ends with status 1. A seed repeats the same actions, but not their exact timing.

@@ -186,7 +186,7 @@ func (b *bench) measureFirst(ctx context.Context, calls int) error {
 	return nil
 }
 
-// measureCold measures the first answer of a program whose process must be started, with its code in the cache.
+// measureCold measures the first answer of a program without a process, with its code in the cache.
 func (b *bench) measureCold(ctx context.Context, _ int) error {
 	hash := b.addModule(b.program)
 	p := b.newPool(1, sandbox.DefaultLimits())

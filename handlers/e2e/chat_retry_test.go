@@ -61,7 +61,7 @@ func TestChat_TriesAgainAndContinues(t *testing.T) {
 			enter()
 			b.until("the buttons after a reload", shown("[data-again]")+" && "+shown("[data-continue]"))
 
-			// Asked again, the answer takes the place of what was broken off.
+			// Asked again, the answer takes the place of the part that was broken off.
 			press("[data-messages] > article:last-of-type [data-again] button")
 			within(t, "the same wish", far.asked)
 			far.pieces <- "a time there was a harbour."

@@ -23,7 +23,7 @@ const goalInput = `{"type":"object","properties":{
 "context_id":{"type":"string","description":"From an earlier answer: gives its team a further part"}
 },"required":["goal"],"additionalProperties":false}`
 
-// giveGoal gives a goal to a team: it asks the built-in agent of that name, whose tasks are goals.
+// giveGoal gives a goal to a team: it asks the built-in agent of that name, which has goals as tasks.
 func (d *Handler) giveGoal(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	in := argumentsOf(c)
 	q := question{agent: team.AgentName, context: in.readText("context_id", maxIDText)}

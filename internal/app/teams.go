@@ -22,7 +22,7 @@ func (p *Portal) newTeams() *team.Service {
 		team.Config{Running: int(p.set.Bounds.Work.GoalsPerAccount), Log: p.log})
 }
 
-// workDrivers returns the drivers by kind with the agent team, whose tasks are goals. Instant answers come from the inner
+// workDrivers returns the drivers by kind with the agent team, which has goals as tasks. Instant answers come from the inner
 // driver of built-in agents, which has no goals.
 func (p *Portal) workDrivers() map[hub.Kind]task.Agent {
 	all := p.drivers.byKind()

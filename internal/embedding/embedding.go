@@ -33,7 +33,7 @@ const (
 	textsWait = time.Minute
 	// maxQueries is the number of queries that are asked for at the same time. The model in the binary answers others.
 	maxQueries = 8
-	// maxKept is the number of queries and other passing texts whose vectors are kept in memory.
+	// maxKept is the number of vectors of queries and other passing texts that are kept in memory.
 	maxKept = 2000
 	// maxBeside is the number of texts of agents outside of the index that one search asks for. With more, it
 	// compares words only.
@@ -52,7 +52,7 @@ type Config struct {
 	Server    Server
 	Transport http.RoundTripper
 	Index     *index.Index
-	// Builtin is the model in the binary, to whose scale the cosines are brought.
+	// Builtin is the model in the binary. The cosines are brought to its scale.
 	Builtin index.Encoder
 	// Path is the file of the cache, and Secret the key for its hashes of texts.
 	Path   string

@@ -139,7 +139,7 @@ func TestRun_AsksForATextOnce(t *testing.T) {
 		if got := w.find(t, text("zorbing")); got != "vetta" {
 			t.Errorf("from the cache %q", got)
 		}
-		// A damaged end of the file costs only what is in it.
+		// A damaged end of the file costs only its own vectors.
 		w.stop()
 		path := filepath.Join(dir, CacheFile)
 		b, err := os.ReadFile(path)

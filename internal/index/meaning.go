@@ -128,7 +128,7 @@ func (s *senses) put(doc uint32, rows []vector.Row, turn uint32) {
 	s.turns[doc] = turn
 }
 
-// dropRows removes the vectors of a document whose text was changed, until it has new ones.
+// dropRows removes the vectors of a document after a change of its text, until it has new ones.
 func (s *senses) dropRows(doc uint32) {
 	if s != nil {
 		s.store.Remove(doc)

@@ -13,7 +13,7 @@ import (
 
 // Model is a model outside.
 type Model struct {
-	// ID tells vectors of this model from those of others, also in cursors. It is not 0.
+	// ID distinguishes vectors of this model from those of others, also in cursors. It is not 0.
 	ID uint32
 	// Dims is the number of dimensions of its vectors.
 	Dims int
@@ -46,7 +46,7 @@ func (x *Index) Missing() (count int, woken <-chan struct{}) {
 	return x.outer.wanted.Count(), x.outer.woken
 }
 
-// fillBatch is the number of agents whose texts FillModel gives to encode together.
+// fillBatch is the number of agents of which FillModel encodes the texts together.
 const fillBatch = 32
 
 // FillModel adds the vectors of the model outside that are missing. encode returns the vector of each text, nil for

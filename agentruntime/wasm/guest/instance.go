@@ -99,7 +99,7 @@ func (in *instance) askPortal(ctx context.Context, name string, arg []byte) ([]b
 	}
 }
 
-// errExpired is the cause of the end of a call whose time is up, errCancelled of one that the portal cancelled.
+// errExpired is the cause of the end of a call at its deadline, errCancelled that of a call cancelled by the portal.
 var (
 	errExpired   = errors.New("the program used up its time")
 	errCancelled = errors.New("cancelled")

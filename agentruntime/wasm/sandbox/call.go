@@ -10,7 +10,7 @@ import (
 	"agentsite/agentruntime/wasm/frame"
 )
 
-// grace is the time in which a process must end a call whose time is up, before it is killed.
+// grace is the time after its deadline in which a process must end a call, before the process is killed.
 const grace = 80 * time.Millisecond
 
 // runCall runs one call in a process. begun is false if the process died before it got the call.
@@ -93,7 +93,7 @@ func (c *child) answerProgram(ctx context.Context, id uint32, call *pending, f f
 	return c.sendFrame(frame.Frame{Kind: frame.Answer, Call: id, Body: body})
 }
 
-// cancelCall ends a call whose context ended, and kills the process if it does not follow in time.
+// cancelCall ends a call after the end of its context, and kills the process if it does not follow in time.
 func (c *child) cancelCall(ctx context.Context, id uint32, call *pending) error {
 	if c.sendFrame(frame.Frame{Kind: frame.Cancel, Call: id}) != nil {
 		return context.Cause(ctx)

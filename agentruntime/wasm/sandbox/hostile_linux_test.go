@@ -29,7 +29,7 @@ type hostile struct {
 
 func body(code ...[]byte) []byte { return wasmtest.New(code...).Bytes() }
 
-// with returns a module whose body is made after its imports.
+// with returns a module and makes its body after its imports.
 func with(make func(m *wasmtest.Module) []byte) []byte {
 	m := wasmtest.New()
 	m.Functions[0].Body = make(m)
@@ -355,7 +355,7 @@ func TestProcess_InheritsNothing(t *testing.T) {
 	}
 }
 
-// inspect answers the first call with what the process has inherited.
+// inspect answers the first call with a list of all that the process inherited.
 func inspect() int {
 	var open []string
 	list, _ := os.ReadDir("/proc/self/fd")

@@ -412,7 +412,7 @@ func (p *Pool) Forget(hash string) error {
 	return os.RemoveAll(filepath.Join(p.cfg.Folder, hash))
 }
 
-// Keep forgets all programs whose compiled code is there, but those with the hashes.
+// Keep deletes the compiled code of all programs but those with the hashes, and ends their processes.
 func (p *Pool) Keep(hashes map[string]bool) error {
 	if p.cfg.Folder == "" {
 		return nil

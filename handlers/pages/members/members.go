@@ -34,7 +34,7 @@ func (p *Pages) Routes(r chi.Router) { r.Get("/chat/members", p.site.Page(p.comp
 
 const (
 	most        = 8  // completions in an answer
-	recentChats = 50 // conversations whose members are completed
+	recentChats = 50 // the conversations from which members are completed
 	maxQuery    = 100
 )
 

@@ -55,7 +55,7 @@ func Rotate(v []float32) []float32 {
 	return out
 }
 
-// transform makes a Hadamard transform of a vector whose size is a power of two, at least 4.
+// transform makes a Hadamard transform of a vector with a power of two as its size, at least 4.
 func transform(out []float32) {
 	for v := out; len(v) >= 4; v = v[4:] { // the steps of distance 1 and 2
 		a, b, c, d := v[0]+v[1], v[0]-v[1], v[2]+v[3], v[2]-v[3]
@@ -73,7 +73,7 @@ func transform(out []float32) {
 	}
 }
 
-// usualDims is the number of dimensions whose signs are kept.
+// usualDims is the number of dimensions of which the signs are kept.
 const usualDims = 256
 
 var usualSigns = sync.OnceValue(func() []float32 { return makeSigns(usualDims) })

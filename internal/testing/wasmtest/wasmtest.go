@@ -187,7 +187,7 @@ func Says(text string) *Module {
 	return m
 }
 
-// Outputs returns a module whose output is a text.
+// Outputs returns a module with a text as its output.
 func Outputs(text string) *Module {
 	m := New()
 	alloc, store := m.Env("alloc", 1, 1), m.Import("extism:host/env", "store_u8", []byte{I64, I32}, nil)
