@@ -13,6 +13,7 @@ import (
 
 	"agentsite/docs"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/wasmtest"
 )
 
@@ -189,8 +190,11 @@ func TestHosting_FollowsTheRules(t *testing.T) {
 }
 
 // The commands of the manual run as they stand, and make the agent that it describes. They need bash and curl.
+//
+// The race detector would only slow the compiler of WebAssembly, which takes its minute then.
 func TestManual_Host(t *testing.T) {
 	t.Parallel()
+	racetest.Skip(t)
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
 			if strings.Contains(os.Getenv("AGENTSITE_TEST_REQUIRE"), program) {

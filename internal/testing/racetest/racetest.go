@@ -5,7 +5,7 @@ package racetest
 import "testing"
 
 // Skip skips the test under the race detector. It is for a test with a single goroutine, or one that
-// repeats many times the steps of a shorter test.
+// repeats many times the steps of a shorter test, or only waits for another process.
 func Skip(t testing.TB) {
 	t.Helper()
 	if Enabled {
