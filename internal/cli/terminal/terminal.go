@@ -38,12 +38,16 @@ type Filter struct {
 	passed bool // a part of the present line was passed on
 }
 
-// maxShort bounds the bytes of a line that is held until its end, because it may be one of progress that
-// is written over.
+// progress matches the beginning of a line that programs write over: it begins with a bar or a spinner, has a
+// percentage or a count, ends in dots, or is only a number yet.
+var progress = regexp.MustCompile(`^\s*[\[|\\/⠀-⣿◐-◿▀-▟]|\d ?%|\d ?/ ?\d|(?:\.\.|…)$|^\s*[\d.]*$`)
+
+// maxShort bounds the bytes of a line that is held until its end because it looks like progress.
 const maxShort = 80
 
-// Add takes a piece and returns the text that is final. A line is passed on at its end, a long one
-// as it arrives, until it has a carriage return: of that the last text stays.
+// Add takes a piece and returns the text that is final. Text is passed on as it arrives, lines of progress at their
+// end. After a carriage return a line is held, and its last text stays; text of the line that was passed on before
+// becomes a line of its own.
 func (f *Filter) Add(p []byte) []byte {
 	all := append(f.wait, p...)
 	f.wait = nil
@@ -53,12 +57,12 @@ func (f *Filter) Add(p []byte) []byte {
 		if i < 0 {
 			break
 		}
-		out = append(out, LastText(string(all[:i]))...)
+		out = append(out, f.endLine(all[:i])...)
 		out = append(out, '\n')
 		all, f.held, f.passed = all[i+1:], false, false
 	}
 	f.held = f.held || bytes.IndexByte(all, '\r') >= 0
-	if f.held || !f.passed && len(all) <= maxShort {
+	if f.held || !f.passed && len(all) <= maxShort && progress.Match(escapes.ReplaceAll(all, nil)) {
 		f.wait = bytes.Clone(all)
 		if len(f.wait) > maxHeld { // Only the text after the last return can stay.
 			if at := bytes.LastIndexByte(f.wait, '\r'); at > 0 {
@@ -71,13 +75,22 @@ func (f *Filter) Add(p []byte) []byte {
 	if m := begun.FindIndex(all); m != nil && len(all)-m[0] <= maxHeld {
 		n = m[0]
 	}
-	f.wait, f.passed = bytes.Clone(all[n:]), true
+	f.wait, f.passed = bytes.Clone(all[n:]), f.passed || n > 0
 	return append(out, escapes.ReplaceAll(all[:n], nil)...)
 }
 
 // Flush returns the text of a line without an end.
 func (f *Filter) Flush() []byte {
-	s := LastText(string(f.wait))
+	s := f.endLine(f.wait)
 	f.wait = nil
 	return []byte(strings.ReplaceAll(s, "\x1b", ""))
+}
+
+// endLine returns the text of the rest of a line.
+func (f *Filter) endLine(rest []byte) string {
+	s := LastText(string(rest))
+	if f.passed && s != "" && bytes.IndexByte(bytes.TrimRight(rest, "\r"), '\r') >= 0 {
+		return "\n" + s
+	}
+	return s
 }

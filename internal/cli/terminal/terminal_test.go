@@ -43,6 +43,29 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// Words are passed on as they arrive, and lines that look like progress at their end.
+func TestFilter_PassesWordsOn(t *testing.T) {
+	for _, x := range []struct {
+		pieces []string
+		want   []string // after each piece
+	}{
+		{[]string{"The ", "sum ", "is 5.", "\n", "And"}, []string{"The ", "sum ", "is 5.", "\n", "And"}},
+		{[]string{"10%", " of 240", " is 24"}, []string{"", "", ""}},
+		{[]string{"Wait...", " what?"}, []string{"", "Wait... what?"}},
+		{[]string{"Loading", "\r", "done", "\nok"}, []string{"Loading", "", "", "\ndone\nok"}},
+		{[]string{"Loading", "\r\n"}, []string{"Loading", "\n"}},
+		{[]string{"a\x1b", "[1mb"}, []string{"a", "b"}},
+		{[]string{"\x1b", "[1mb"}, []string{"", "b"}},
+	} {
+		var f Filter
+		for i, p := range x.pieces {
+			if got := string(f.Add([]byte(p))); got != x.want[i] {
+				t.Errorf("%q, piece %d: %q, want %q", x.pieces, i, got, x.want[i])
+			}
+		}
+	}
+}
+
 // Text without sequences arrives as it is, at once and in any pieces; no sequence is left.
 func TestFilter_InPieces(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "é", " ", "\n", "\r\n", "\x1b[1m", "\x1b]0;t\x07", "\x1b(B", "50%", "[0m"})
