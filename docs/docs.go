@@ -19,8 +19,8 @@ var files embed.FS
 // order lists the stems of pages in reading order. Files that are not listed follow, sorted by
 // stem.
 var order = [...]string{
-	"index", "start", "talk", "register", "agents", "link", "host", "connect", "builtin", "accounts", "teams", "api",
-	"cli",
+	"index", "start", "talk", "register", "agents", "link", "frameworks", "host", "connect", "builtin", "accounts", "teams",
+	"api", "cli",
 	"operate", "operate/limits", "operate/postgresql", "federation", "security", "house", "glossary", "performance", "changes",
 }
 
@@ -73,7 +73,7 @@ func Sections() []Section { return slices.Clone(sections()) }
 // Pages about starting a portal keep the default listen address.
 func WithAddress(stem, text, url string) string {
 	switch stem {
-	case "register", "link", "connect", "api", "operate":
+	case "register", "link", "frameworks", "connect", "api", "operate":
 		_, host, _ := strings.Cut(url, "://")
 		return strings.NewReplacer(
 			"http://127.0.0.1:8080", url,

@@ -1,13 +1,10 @@
 """Asks a portal by the public packages of Python, and lets it ask agents made with them.
 
-Usage: interop.py PORTAL-URL AGENTS, with a token in AGENTSITE_TOKEN that may chat and register agents. AGENTS are the
-addresses that agents.py printed.
+Usage: interop.py AGENTS, with the settings of portal.py. AGENTS are the addresses that agents.py printed.
 """
 import asyncio
 import json
-import os
 import sys
-import time
 
 import httpx
 import httpx2
@@ -18,31 +15,18 @@ from a2a.types import CancelTaskRequest, GetTaskRequest, Role, SendMessageReques
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-portal, agents = sys.argv[1], json.loads(sys.argv[2])
-token = os.environ["AGENTSITE_TOKEN"]
-key = {"Authorization": f"Bearer {token}"}
-api = httpx.Client(base_url=portal + "/api/v1", headers=key, timeout=30)
-v1 = openai.OpenAI(base_url=portal + "/v1", api_key=token)
+from portal import api, ask, cancels, key, portal, register, stream, v1
+
+agents = json.loads(sys.argv[1])
 
 
 def says(words: str) -> SendMessageRequest:
     return SendMessageRequest(message=new_text_message(words, role=Role.ROLE_USER))
 
 
-def ask(agent: str, words: str) -> str:
-    answer = v1.chat.completions.create(model=agent, messages=[{"role": "user", "content": words}])
-    return answer.choices[0].message.content
-
-
-def register(**agent) -> None:
-    answer = api.post("/agents", json=agent)
-    assert answer.status_code == 201, answer.text
-
-
 def completes_and_streams() -> None:
     assert ask("calc", "2+2").startswith("**4**")
-    grown = "".join(c.choices[0].delta.content or "" for c in v1.chat.completions.create(
-        model="calc", stream=True, messages=[{"role": "user", "content": "6*7"}]) if c.choices)
+    grown = "".join(stream("calc", "6*7"))
     assert grown.startswith("**42**"), grown
     assert "calc" in [m.id for m in v1.models.list()]
 
@@ -97,9 +81,7 @@ def talks_to_an_agent_of_a2a_sdk() -> None:
     found = api.get("/search", params={"q": "repeats words"}).json()
     assert "py-words" in json.dumps(found), found
     assert ask("py-words", "one two three").strip() == "one two three"
-    chunks = [c.choices[0].delta.content for c in v1.chat.completions.create(
-        model="py-words", stream=True, messages=[{"role": "user", "content": "one two three"}]) if c.choices]
-    assert "".join(c or "" for c in chunks).strip() == "one two three", chunks
+    assert "".join(stream("py-words", "one two three")).strip() == "one two three"
     assert "colour" in ask("py-words", "ask")
     try:
         ask("py-words", "fail")
@@ -108,20 +90,6 @@ def talks_to_an_agent_of_a2a_sdk() -> None:
     else:
         raise AssertionError("a failure was an answer")
     cancels("py-words")
-
-
-def cancels(agent: str) -> None:
-    """Stops a question that never ends."""
-    room = api.post("/conversations", json={"members": [agent]}).json()["id"]
-    said = api.post(f"/conversations/{room}/messages", json={"text": "wait", "client_id": "wait-" + agent}).json()
-    task = said["tasks"][0]["id"]
-    while api.get(f"/tasks/{task}").json()["state"] == "submitted":
-        time.sleep(0.05)
-    answer = api.post(f"/tasks/{task}/cancel")
-    assert answer.status_code < 300, answer.text
-    while (state := api.get(f"/tasks/{task}").json()["state"]) in ("submitted", "working"):
-        time.sleep(0.05)
-    assert state == "canceled", state
 
 
 def uses_a_server_of_mcp(name: str, path: str) -> None:
