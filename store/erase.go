@@ -196,6 +196,9 @@ func (d *DB) OlderCopies() ([]string, error) {
 
 // copiesOf returns the older copies as a reason in the operators' log.
 func (d *DB) copiesOf() string {
+	if d.file == nil {
+		return "Backups made before still hold the account, also base backups and archived logs (WAL) of PostgreSQL."
+	}
 	names, err := d.OlderCopies()
 	if err != nil || len(names) == 0 {
 		return "Backups made before still hold the account."

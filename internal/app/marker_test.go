@@ -6,7 +6,6 @@ import (
 	"crypto/sha1" //nolint:gosec // looked for, not used
 	"crypto/sha256"
 	"crypto/sha512"
-	"database/sql"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 	"agentsite/store/personal"
 )
 
@@ -85,9 +83,20 @@ func filesHolding(t *testing.T, dir string, texts map[string][]byte) (found []st
 }
 
 // After an account was erased nothing that the person wrote is in the database, its log, the index or a file, and no
-// hash from which a guess could be proved.
+// hash from which a guess could be proved. If the messages are kept, they alone stay, without the name.
 func TestErase_LeavesNoMarker(t *testing.T) {
 	t.Parallel()
+	for _, messages := range []string{"delete", "keep"} {
+		t.Run(messages, func(t *testing.T) { t.Parallel(); checkErased(t, messages) })
+	}
+}
+
+// kept are the columns with what stays in the conversations of others: the texts of messages, with the words of the
+// search, their files, which are in the database on PostgreSQL, and the titles that the person gave.
+var kept = []string{"messages.body", "said_words_content.c0", "said_words_data.block", "said_words.words",
+	"blob_parts.bytes", "conversations.title"}
+
+func checkErased(t *testing.T, messages string) {
 	p := apptest.Start(t)
 	far := agenttest.NewOpenAIServer(t)
 	name := newMarker()
@@ -107,12 +116,23 @@ func TestErase_LeavesNoMarker(t *testing.T) {
 			t.Errorf("no marker was written into the personal column %s", column)
 		}
 	}
-	ada.Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": name, "messages": "delete"}, http.StatusNoContent)
+	ada.Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": name, "messages": messages}, http.StatusNoContent)
 
-	if got := storetest.TablesHolding(t, p.Dir, markerPrefix); len(got) > 0 {
+	searched, allowed := markerPrefix, []string(nil)
+	if messages == "keep" {
+		allowed = kept
+		if got := storetest.TablesHolding(t, p.Dir, name); len(got) > 0 {
+			t.Errorf("the name is left in the columns %v", got)
+		}
+	}
+	got := storetest.TablesHolding(t, p.Dir, searched)
+	if got = slices.DeleteFunc(got, func(c string) bool { return slices.Contains(allowed, c) }); len(got) > 0 {
 		t.Errorf("markers are left in the columns %v", got)
 	}
-	texts := map[string][]byte{"a marker": []byte(markerPrefix)}
+	if messages == "keep" {
+		searched = name
+	}
+	texts := map[string][]byte{"a marker": []byte(searched)}
 	for _, m := range markers {
 		for _, h := range hashesOf(m) {
 			texts["a hash of "+m+", "+hex.EncodeToString(h)] = h
@@ -121,21 +141,44 @@ func TestErase_LeavesNoMarker(t *testing.T) {
 	if got := filesHolding(t, p.Dir, texts); len(got) > 0 {
 		t.Errorf("left in files: %v", got)
 	}
+	if storetest.OnPostgres() {
+		if got := filesHolding(t, rewriteTables(t, p.Dir), texts); len(got) > 0 {
+			t.Errorf("left in files of the server: %v", got)
+		}
+	}
 	if r, err := p.Control().Verify(t.Context()); err != nil || len(r.Faults) > 0 {
 		t.Error(r.Faults, err)
 	}
 }
 
+// rewriteTables has the PostgreSQL server write the tables anew without deleted rows, and returns the folder with the
+// files of the database. Its log is left to the server, and to what the manual says of it.
+func rewriteTables(t *testing.T, dir string) string {
+	t.Helper()
+	db := storetest.Connect(t, dir)
+	for _, q := range []string{"VACUUM FULL", "CHECKPOINT"} {
+		if _, err := db.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var folder string
+	if err := db.QueryRowContext(t.Context(), `SELECT current_setting('data_directory') || '/base/' || oid
+		FROM pg_database WHERE datname = current_database()`).Scan(&folder); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 // personalColumns returns the columns of the database that hold text of people, as "table.column".
 func personalColumns(t *testing.T, dir string) (out []string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, store.FileName)+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
+	query := `SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+		WHERE m.type = 'table' ORDER BY 1, 2`
+	if storetest.OnPostgres() {
+		query = `SELECT table_name, column_name FROM information_schema.columns
+			WHERE table_schema = current_schema() ORDER BY 1, 2`
 	}
-	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), `SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
-		WHERE m.type = 'table' ORDER BY 1, 2`)
+	rows, err := storetest.Connect(t, dir).QueryContext(t.Context(), query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,11 +250,7 @@ func fillOthers(t *testing.T, p *apptest.Portal, ada, bob *apptest.Client, talk 
 // answers.
 func fillRows(t *testing.T, dir, name string) (markers []string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, store.FileName)+"?_pragma=busy_timeout(10000)&_pragma=secure_delete(1)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := storetest.Connect(t, dir)
 	const person, agent = `(SELECT id FROM accounts WHERE name = ?2)`, `(SELECT min(id) FROM agents WHERE owner_id = (SELECT id FROM accounts WHERE name = ?2))`
 	for _, q := range []string{
 		`UPDATE accounts SET email = ?1 WHERE name = ?2`,
@@ -235,6 +274,9 @@ func fillRows(t *testing.T, dir, name string) (markers []string) {
 			SELECT 1, '', '', 'person', ` + person + `, ?1, 1, 'work', 1, 0, 1, 1, 1`,
 	} {
 		m := newMarker()
+		if storetest.OnPostgres() {
+			q = strings.NewReplacer("CAST(?1 AS BLOB)", "convert_to($1, 'UTF8')", "?1", "$1::text", "?2", "$2").Replace(q)
+		}
 		res, err := db.ExecContext(t.Context(), q, m, name)
 		if err != nil {
 			t.Fatalf("%s: %v", q, err)

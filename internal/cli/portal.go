@@ -168,7 +168,8 @@ func runUserRemove(ctx context.Context, e env, fs *flags, args []string) error {
 			return err
 		}
 		fmt.Fprintf(e.stdout, "removed %s, %d conversations, %d agents\n", r.Name, r.Conversations, r.Agents)
-		fmt.Fprintln(e.stdout, "Backups made before still hold the account: delete them, or repeat the removal after a restore.")
+		fmt.Fprintln(e.stdout, "Backups made before still hold the account, on PostgreSQL also base backups and archived logs (WAL):")
+		fmt.Fprintln(e.stdout, "delete them, or repeat the removal after a restore.")
 		for _, name := range r.Copies {
 			fmt.Fprintf(e.stdout, "  %s in the data folder\n", name)
 		}

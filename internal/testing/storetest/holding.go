@@ -11,25 +11,44 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"agentsite/store"
+	"agentsite/store/postgres"
 )
 
-// TablesHolding returns the columns, as "table.column", that contain the text anywhere in the database
-// in folder dir, without regard to case. It includes the tables of full-text indexes, so that a test
-// can prove that a deleted text is gone.
-func TablesHolding(t testing.TB, dir, text string) []string {
+// Connect opens the tables of the portal in folder dir beside it, until the test ends. On SQLite what the connection
+// deletes is overwritten, as the portal has it.
+func Connect(t testing.TB, dir string) *sql.DB {
 	t.Helper()
-	u := url.URL{Scheme: "file", Opaque: filepath.Join(dir, store.FileName), RawQuery: "mode=ro"}
-	driver, source := "sqlite", u.String()
-	tables := `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`
+	driver, source := "sqlite", (&url.URL{Scheme: "file", Opaque: filepath.Join(dir, store.FileName),
+		RawQuery: "_pragma=busy_timeout(10000)&_pragma=secure_delete(1)"}).String()
 	if OnPostgres() {
-		driver, source = "pgx", DatabaseOf(t, dir)
-		tables = `SELECT schemaname || '"."' || tablename FROM pg_tables WHERE schemaname LIKE 'agentsite%'`
+		u, err := url.Parse(DatabaseOf(t, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("search_path", postgres.Portal().Schema)
+		u.RawQuery = q.Encode()
+		driver, source = "pgx", u.String()
 	}
 	db, err := sql.Open(driver, source)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// TablesHolding returns the columns, as "table.column", that contain the text anywhere in the database
+// in folder dir, without regard to case. It includes the tables of full-text indexes, so that a test
+// can prove that a deleted text is gone. On PostgreSQL it includes the replica.
+func TablesHolding(t testing.TB, dir, text string) []string {
+	t.Helper()
+	db := Connect(t, dir)
 	defer db.Close()
+	tables := `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`
+	if OnPostgres() {
+		tables = `SELECT schemaname || '"."' || tablename FROM pg_tables WHERE schemaname LIKE 'agentsite%'`
+	}
 	text = strings.ToLower(text)
 	var found []string
 	for _, table := range column(t, db, tables) {
@@ -51,7 +70,7 @@ func TablesHolding(t testing.TB, dir, text string) []string {
 			}
 			for i, v := range values {
 				if strings.Contains(strings.ToLower(string(v)), text) {
-					found = append(found, table+"."+names[i])
+					found = append(found, table[strings.LastIndexByte(table, '"')+1:]+"."+names[i])
 				}
 			}
 		}
