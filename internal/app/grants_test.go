@@ -93,10 +93,15 @@ func TestActing_AsksOnceAndRemembers(t *testing.T) {
 
 // asker scripts a model that asks one agent for everything and repeats the answer.
 func asker(agent string) func(int, openai.ChatRequest) agenttest.Turn {
+	return askerWith(agent, "hello")
+}
+
+// askerWith is asker with the text that the agent gets.
+func askerWith(agent, text string) func(int, openai.ChatRequest) agenttest.Turn {
 	return func(n int, req openai.ChatRequest) agenttest.Turn {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role != openai.ToolRole {
-			return agenttest.Turn{Calls: []openai.ToolCall{agenttest.Want(fmt.Sprint("c", n), "ask", `{"agent":"`+agent+`","text":"hello"}`)}}
+			return agenttest.Turn{Calls: []openai.ToolCall{agenttest.Want(fmt.Sprint("c", n), "ask", `{"agent":"`+agent+`","text":"`+text+`"}`)}}
 		}
 		return agenttest.Turn{Text: "It said: " + string(last.Content)}
 	}
