@@ -31,6 +31,7 @@ import (
 	"agentsite/handlers/pages/message"
 	"agentsite/handlers/pages/work"
 	personalpages "agentsite/handlers/personal"
+	"agentsite/handlers/program"
 	"agentsite/handlers/request"
 	"agentsite/handlers/search"
 	"agentsite/internal/account"
@@ -105,6 +106,7 @@ type Routes struct {
 	account  *accountpages.Pages
 	work     *work.Pages
 	members  *members.Pages
+	program  *program.Pages
 	manual   *manual.Pages
 	personal *personalpages.Handlers
 	hosting  *hostingapi.API
@@ -163,6 +165,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
+		program:  program.New(site, cfg.Log),
 		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
 		manual:   manual.New(portal, accounts, directory, site, renderer),
 	}
@@ -190,6 +193,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.agents.Routes(r)
 	h.work.Routes(r)
 	h.members.Routes(r)
+	h.program.Routes(r)
 	h.embed.Routes(r)
 	h.chats.Routes(r)
 	h.teams.Routes(r)

@@ -371,7 +371,7 @@ func formStart(v AgentFormView) templ.Component {
 				}
 			}
 			if v.has("link") {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<a class=\"start-way\" href=\"/agents/new?kind=link#name\" data-start=\"link\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<a class=\"start-way\" href=\"/agents/new/program\" data-start=\"program\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

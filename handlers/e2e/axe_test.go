@@ -120,7 +120,7 @@ func TestAxe(t *testing.T) {
 		a := visit(t, root, p, desk).as(ada.With(t)).axed(source)
 		a.allow("400 (Bad Request)")
 		for _, x := range []struct{ name, path string }{
-			{"register", "/agents/new"}, {"edit", "/agents/invoice-reader/edit"}, {"own profile", "/agents/invoice-reader"}, {"manage", "/agents/invoice-reader/owner"}, {"chats", "/chat"}, {"search in chats", "/chat?q=harbour"},
+			{"register", "/agents/new"}, {"connect a program", "/agents/new/program"}, {"edit", "/agents/invoice-reader/edit"}, {"own profile", "/agents/invoice-reader"}, {"manage", "/agents/invoice-reader/owner"}, {"chats", "/chat"}, {"search in chats", "/chat?q=harbour"},
 			{"settings of a room", path + "/settings"}, {"a message", path + "/m/" + asked}, {"account", "/account"}, {"webhooks", "/account/webhooks"},
 		} {
 			a.open(x.path)

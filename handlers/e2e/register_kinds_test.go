@@ -3,6 +3,9 @@ package e2e
 import (
 	"context"
 	"io"
+	"net/http"
+	"os"
+	"path"
 	"strings"
 	"testing"
 
@@ -80,7 +83,7 @@ func TestRegister_EveryKindWithinAMinute(t *testing.T) {
 					n.press(`button[name="save"]`)
 				}},
 				{"link", 5, func(n *newcomer) {
-					n.start("link")
+					n.press(`[data-start="program"]`)
 					n.fill("#name", "laptop")
 					n.fill("#description", "Runs on my laptop.")
 					n.press(`button[name="save"]`)
@@ -130,27 +133,93 @@ func TestRegister_ShownCommandConnects(t *testing.T) {
 		t.Error("the page scrolls sideways")
 	}
 	b.resize(desk)
-	args := strings.Fields(eval[string](b, `document.querySelector("[data-copy-source]").textContent`))
-	if len(args) < 3 || args[1] != "agentsite" {
-		t.Fatalf("the command is %q", args)
-	}
-	variables := map[string]string{}
-	name, value, _ := strings.Cut(args[0], "=")
-	variables[name] = value
-	args = args[1:]
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() {
-		ended <- cli.Run(ctx, args[1:], func(k string) string { return variables[k] }, strings.NewReader(""), io.Discard, io.Discard)
-	}()
+	end := runShown(t, eval[string](b, `[...document.querySelectorAll("[data-copy-source]")].at(-1).textContent`))
 	b.press(`.connect a[href="/agents/laptop"]`)
 	b.alive("/agents/laptop")
 	b.fill("#text", "Are you there?")
 	b.press(".talk .say button")
 	b.answered("Are you there?")
 	b.clean("a linked program")
-	stop()
-	if code := <-ended; code != 0 {
-		t.Errorf("the command ended with %d", code)
+	end()
+}
+
+// runShown runs a command as the page shows it, in this process. The function that it returns ends the command.
+func runShown(t *testing.T, shown string) (end func()) {
+	t.Helper()
+	args := strings.Fields(shown)
+	if len(args) < 3 || path.Base(args[1]) != "agentsite" {
+		t.Fatalf("the command is %q", args)
+	}
+	name, value, _ := strings.Cut(args[0], "=")
+	variables := map[string]string{name: value}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, args[2:], func(k string) string { return variables[k] }, strings.NewReader(""), io.Discard, io.Discard)
+	}()
+	return func() {
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("the command ended with %d", code)
+		}
+	}
+}
+
+// TestRegister_ProgramInFourClicks goes from the home page of an account to the answer of a program on its laptop: at
+// most four clicks, and one command that is copied whole, which also fetches the portal's executable.
+func TestRegister_ProgramInFourClicks(t *testing.T) {
+	root := needBrowser(t)
+	t.Parallel()
+	p := apptest.Start(t)
+	for name, s := range map[string]screen{"desk": desk, "phone": screens["phone"]} {
+		t.Run(name, func(t *testing.T) {
+			ann := p.User(t, "ann-"+name)
+			b := visit(t, root, p, s).as(ann)
+			clicks := 0
+			press := func(selector string) { clicks++; b.press(selector) }
+			b.open("/")
+			press(`.ways a[href="/agents/new/program"]`)
+			b.shot("program-"+name, true)
+			b.fill("#name", "laptop-"+name)
+			b.fill("#description", "Repeats each message.")
+			press(`button[name="save"]`)
+			b.says("It is registered")
+			b.scheme("dark")
+			b.shot("program-command-dark-"+name, true)
+			b.scheme("light")
+			b.shot("program-command-"+name, true)
+			if eval[bool](b, `document.documentElement.scrollWidth > innerWidth`) {
+				t.Error("the page scrolls sideways")
+			}
+			clicks++
+			b.click(`[data-copy]`)
+			fetch, command, ok := strings.Cut(eval[string](b, `document.querySelector("[data-copy-source]").textContent`),
+				" && chmod +x agentsite && ")
+			if !ok || fetch != "curl -fsSo agentsite "+p.URL()+"/program" {
+				t.Fatalf("the command begins with %q", fetch)
+			}
+			executable, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := os.ReadFile(executable)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.Guest(t).Must(http.MethodGet, "/program", nil, http.StatusOK)
+			if got.Body != string(want) || got.Header.Get("Content-Disposition") != `attachment; filename="agentsite"` {
+				t.Errorf("the file has %d bytes, the executable %d; headers %v", len(got.Body), len(want), got.Header)
+			}
+			end := runShown(t, command)
+			b.fill("#text", "Are you there?")
+			clicks++
+			b.press(".connect .say button")
+			b.answered("Are you there?")
+			if clicks > 4 {
+				t.Errorf("it took %d clicks", clicks)
+			}
+			b.clean("a program from a laptop")
+			end()
+		})
 	}
 }

@@ -329,7 +329,7 @@ func cells() map[string]cell {
 		"POST /api/v1/tokens":                                {body: fixed(map[string]any{"label": "new", "scopes": []string{"account"}})},
 		"DELETE /api/v1/tokens/{id}":                         {object: token},
 
-		"GET /": {}, "GET /about": {}, "GET /docs": {}, "GET /robots.txt": {}, "GET /favicon.svg": {}, "GET /favicon.ico": {}, "GET /agents": {}, "GET /agents/new": {},
+		"GET /": {}, "GET /about": {}, "GET /docs": {}, "GET /robots.txt": {}, "GET /favicon.svg": {}, "GET /favicon.ico": {}, "GET /agents": {}, "GET /agents/new": {}, "GET /agents/new/program": {}, "GET /program": {},
 		"GET /docs/*": {rest: "operate/limits"},
 		"POST /agents/new": {body: func(w *world, _ object) any {
 			return form("name", apptest.Fresh("new"), "description", "New.", "kind", "openai", "endpoint", w.far.Base(agenttest.Echo), "visibility", "public", "model", "echo-1")

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"net/http"
+	"runtime"
 	"time"
 
 	"agentsite/handlers/pages"
@@ -72,7 +73,17 @@ func (d *Form) showCommand(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	v := templates.ConnectView{Ref: a.Name, Title: a.Title, Fresh: fresh, Command: "AGENTSITE_TOKEN=" + token +
-		" agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " -- cat"}
+	secret, run := "AGENTSITE_TOKEN="+token+" ", "agentsite agent run --portal "+d.portal.URL+" --name "+a.Name+" -- cat"
+	v := templates.ConnectView{Ref: a.Name, Title: a.Title, Fresh: fresh, Command: secret + run}
+	if name := systemName(runtime.GOOS); name != "" {
+		v.System = name + " (" + runtime.GOARCH + ")"
+		v.Fetch = "curl -fsSo agentsite " + d.portal.URL + "/program && chmod +x agentsite && " + secret + "./" + run
+	}
 	return d.site.Render(w, r, http.StatusOK, templates.Connect(d.site.Frame(r, actor, "Connect "+a.Title), v))
+}
+
+// systemName returns the name of a system with a POSIX shell, on which the executable of this portal runs; "" for
+// others.
+func systemName(system string) string {
+	return map[string]string{"darwin": "macOS", "freebsd": "FreeBSD", "linux": "Linux"}[system]
 }

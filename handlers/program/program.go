@@ -1,0 +1,96 @@
+// Package program has the short page that registers a program on a person's computer as an agent, and the portal's own
+// executable, with which such a program connects.
+package program
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/limit"
+	"agentsite/templates"
+)
+
+const (
+	downloadEvery = time.Minute // of one address, because the file has tens of megabytes
+	downloadBurst = 20
+	maxDownloads  = 32 // at once, of all addresses together
+	maxAddresses  = 10_000
+)
+
+// Pages has the page and the file. Create it with New.
+type Pages struct {
+	site      *pages.Site
+	addresses *limit.Keyed
+	running   *limit.Concurrent
+	path      string // of the executable, "" if the system does not name it
+	log       *slog.Logger
+}
+
+// New returns Pages that serve the executable of this process.
+func New(site *pages.Site, log *slog.Logger) *Pages {
+	path, err := os.Executable()
+	if err != nil {
+		log.Warn("the portal cannot offer its executable for download", "error", err)
+	}
+	return &Pages{site: site, path: path, log: log,
+		addresses: limit.New(downloadEvery, downloadBurst, maxAddresses), running: limit.NewConcurrent(maxDownloads)}
+}
+
+// Routes declares both routes.
+func (p *Pages) Routes(r chi.Router) {
+	r.Get("/agents/new/program", p.site.Page(p.showForm))
+	r.Get("/program", p.site.Page(p.download))
+}
+
+// showForm asks for the name and the description of the agent. The form goes to the route that registers all agents,
+// which answers with the command that connects the program.
+func (p *Pages) showForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
+	}
+	return p.site.Render(w, r, http.StatusOK, templates.ProgramForm(p.site.Frame(r, actor, "Connect a program")))
+}
+
+// download answers with the executable. It needs no account, because the command that connects a program fetches it and
+// the program is no secret.
+func (p *Pages) download(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
+	if wait, ok := p.addresses.Allow(request.ClientAddr(r)); !ok {
+		return fault.Limited(wait, "The program was downloaded many times from your address. Wait a minute.")
+	}
+	if !p.running.Begin("") {
+		return fault.Limited(time.Minute, "The program is downloaded by many at this moment. Wait a minute.")
+	}
+	defer p.running.End("")
+	f, err := os.Open(p.path)
+	if err != nil { // deleted since the start, as by an upgrade
+		p.log.Warn("open the executable", "error", err)
+		return fault.New(fault.NotFound, "The portal cannot read its program. Build it from its source by go build.")
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", `attachment; filename="`+fileName(runtime.GOOS)+`"`)
+	http.ServeContent(w, r, "", info.ModTime(), f)
+	return nil
+}
+
+// fileName returns the name that the executable has on a system.
+func fileName(system string) string {
+	if system == "windows" {
+		return "agentsite.exe"
+	}
+	return "agentsite"
+}
