@@ -58,6 +58,8 @@ type Config struct {
 	// Encode returns a vector of length 1 for the meaning of a text, nil if it has none, so that the manual is also
 	// found by meaning. Nil finds it by words only.
 	Encode func(text string) []float32
+	// HasModel reports whether the portal has a language model; nil means that it has none.
+	HasModel func() bool
 	// PortalURL is put before links for callers that are no browsers; may be empty.
 	PortalURL string
 	// Now is the clock for dates in questions and for the age of liveness; nil means the portal's clock.
@@ -67,6 +69,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Search == nil {
 		c.Search = emptyDirectory{}
+	}
+	if c.HasModel == nil {
+		c.HasModel = func() bool { return false }
 	}
 	if c.Now == nil {
 		c.Now = clock.Now
@@ -132,6 +137,21 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	}
 	return task.Done(answer), nil
 }
+
+// Notes returns the answer of the guide to a call, for an agent that answers by a model; "" for a message that is no
+// question.
+func (d *Driver) Notes(ctx context.Context, call task.Call) (string, error) {
+	switch classifyMessage(questionText(call, call.Agent.Name)) {
+	case introduce, greet, thank:
+		return "", nil
+	}
+	return d.guide().writeAnswer(ctx, call, quietSink{})
+}
+
+// quietSink takes the statuses of an answer that no reader sees. The guide calls nothing else of it.
+type quietSink struct{ task.Sink }
+
+func (quietSink) Status(string) {}
 
 // streamText sends the answer in pieces that end at a line break, or at a space in a long line.
 func streamText(ctx context.Context, answer string, out task.Sink) error {
@@ -225,8 +245,7 @@ func Drafts() []hub.Draft {
 	return []hub.Draft{
 		draft(guideName, "Guide",
 			"Finds agents here and on other portals for what you describe and says why each fits, and answers "+
-				"questions about the portal from its manual. It uses no language model, so it names only what "+
-				"is there.",
+				"questions about the portal from its manual. It names only what is there.",
 			hub.Skill{
 				ID: "find", Name: "Find an agent",
 				Description: "Describe what you want to get done and get the agents that fit, with the reasons.",

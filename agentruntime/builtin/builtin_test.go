@@ -615,3 +615,41 @@ func TestGuide_FindsByMeaning(t *testing.T) {
 		}
 	}
 }
+
+// TestGuide_OffersNoAgentByANearWordInItsLongText asks for words that stand in no agent, but near ones in long texts.
+func TestGuide_OffersNoAgentByANearWordInItsLongText(t *testing.T) {
+	long := hub.Agent{Name: "harbour", Title: "Harbour", Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Alive},
+		Description: "Tells tides. It was made for sailors who plan a passage, and for the painters of seascapes."}
+	short := hub.Agent{Name: "paintings", Title: "Painters", Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Alive},
+		Description: "Restores old pictures."}
+	for need, offered := range map[string]string{
+		"I need a pessage": "", "I need paimters": "/agents/paintings", "a passage": "/agents/harbour",
+	} {
+		s := &search{words: contentWords(need, seekWords), alike: map[string]hub.Result{}}
+		s.rankCandidates([]hub.Agent{long, short}, map[string][]string{})
+		var got []string
+		for _, o := range s.offers {
+			got = append(got, agentPath(o.agent))
+		}
+		if strings.Join(got, " ") != offered {
+			t.Errorf("%q offers %q, want %q", need, got, offered)
+		}
+	}
+}
+
+// TestGuide_SaysHonestlyWhatItCannotDo compares a portal without a model with one that has a model.
+func TestGuide_SaysHonestlyWhatItCannotDo(t *testing.T) {
+	for _, has := range []bool{false, true} {
+		g := newGuide(Config{HasModel: func() bool { return has }}.withDefaults())
+		for _, message := range []string{"help", "write a sonnet about xylophones"} {
+			call := task.Call{Agent: task.Target{Name: guideName}, Parts: []task.Part{task.TextPart(message)}}
+			answer, err := g.writeAnswer(t.Context(), call, &sink{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if says := strings.Contains(answer, "has no language model"); says == has {
+				t.Errorf("with a model %t, %q is answered by %q", has, message, answer)
+			}
+		}
+	}
+}

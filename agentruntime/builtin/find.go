@@ -73,6 +73,7 @@ type found struct {
 	as    string // the matched word: the same, a related one or one of similar spelling
 	worth float64
 	piece int
+	near  bool // the match is only similar in spelling
 }
 
 // offer is a candidate with its score and the reasons for it.
@@ -209,7 +210,7 @@ func (s *search) rankCandidates(candidates []hub.Agent, related map[string][]str
 		offers[i].score *= 0.4 + 0.6*offers[i].coverage
 	}
 	s.addAlike(offers)
-	offers = slices.DeleteFunc(offers, func(o offer) bool { return o.score == 0 })
+	offers = slices.DeleteFunc(offers, func(o offer) bool { return o.score == 0 || s.isChance(o) })
 	slices.SortStableFunc(offers, func(a, b offer) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.agent.Handle(), b.agent.Handle()))
 	})
@@ -222,6 +223,15 @@ func (s *search) rankCandidates(candidates []hub.Agent, related map[string][]str
 	// Agents that are not alive come last, as in every list of agents.
 	slices.SortStableFunc(offers, func(a, b offer) int { return notAlive(a.agent) - notAlive(b.agent) })
 	s.offers = offers
+}
+
+// isChance reports whether an offer has nothing of the need but words in its long texts that are similar in spelling or
+// related to those asked for. Long texts have such words by chance.
+func (s *search) isChance(o offer) bool {
+	return o.like.How == "" && !slices.ContainsFunc(o.found, func(f found) bool {
+		long := s.pieces[f.piece].kind == description || s.pieces[f.piece].kind == skillText
+		return !long || !f.near && f.as == f.word
+	})
 }
 
 // An agent that is similar in meaning is worth as much as one with alikeShare of the words of the need, and as a word
@@ -284,7 +294,7 @@ var plainWork = wordSet(`write read make create do get give take text document f
 func (s *search) findWord(x *bm25.Index, w string, related []string, candidates int) []found {
 	hits := make([]found, candidates)
 	sums := make([]float64, candidates)
-	look := func(query, as string, worth float64) bool {
+	look := func(query, as string, worth float64, near bool) bool {
 		m := x.Match(query)
 		defer m.Close()
 		if m.Any {
@@ -303,17 +313,17 @@ func (s *search) findWord(x *bm25.Index, w string, related []string, candidates 
 		for a, id := range place {
 			v := worth * sums[a] / (sums[a] + 3)
 			if v > hits[a].worth {
-				hits[a] = found{word: w, as: as, worth: v, piece: id}
+				hits[a] = found{word: w, as: as, worth: v, piece: id, near: near}
 			}
 		}
 		return len(place) > 0
 	}
-	known := look(exactQuery(w), w, worthExact)
+	known := look(exactQuery(w), w, worthExact, false)
 	for _, r := range related {
-		known = look(exactQuery(r), r, worthRelated) || known
+		known = look(exactQuery(r), r, worthRelated, false) || known
 	}
 	if !known {
-		look(w+" "+noWord, w, worthNear)
+		look(w+" "+noWord, w, worthNear, true)
 	}
 	return hits
 }

@@ -224,7 +224,7 @@ func (r *reply) writeOffers(s *search, message string, most int) string {
 	}
 	fmt.Fprintf(&b, "\n\nYou can begin with your own words: “%s”", quoteText(message, 300))
 	if coverage < fits {
-		b.WriteString("\n\n" + r.browseHint())
+		b.WriteString("\n\n" + r.limitHint() + r.browseHint())
 	}
 	return b.String()
 }
@@ -245,7 +245,15 @@ func (r *reply) writeNothing(s *search, message string) string {
 	} else {
 		b.WriteString(" No agent here uses words near it.")
 	}
-	return b.String() + "\n\n" + r.browseHint()
+	return b.String() + "\n\n" + r.limitHint() + r.browseHint()
+}
+
+// limitHint says that the guide cannot do the work itself, on a portal without a model.
+func (r *reply) limitHint() string {
+	if r.cfg.HasModel() {
+		return ""
+	}
+	return "I cannot do it myself: I only search, and this portal has no language model. "
 }
 
 func (r *reply) browseHint() string {
@@ -276,8 +284,12 @@ func (r *reply) listAgents(ctx context.Context) (string, error) {
 }
 
 func (r *reply) introduceSelf() string {
+	limit := " I name only what is there."
+	if !r.cfg.HasModel() {
+		limit = " This portal has no language model, so I cannot write, translate or answer other questions."
+	}
 	return "I find agents here and on other portals for what you describe, and answer questions about the " +
-		"portal from its [manual](" + r.base + "/docs). I use no language model: I name only what is there.\n\n" +
+		"portal from its [manual](" + r.base + "/docs)." + limit + "\n\n" +
 		"Try, for example:\n\n- `who can calculate for me?`\n- `I need somebody to convert miles to " +
 		"kilometres`\n- `how do I register an agent?`\n- `what may guests do?`\n\n" +
 		"After an answer, write `more` for other results."

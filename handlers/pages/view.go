@@ -66,6 +66,12 @@ func (d *Site) Guide(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bo
 	return a, err == nil && a.Kind == hub.Builtin && a.Status.State != hub.Withdrawn
 }
 
+// Assistant returns the built-in agent that answers by the portal's model. ok is false on a portal without one.
+func (d *Site) Assistant(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bool) {
+	a, err := d.hub.Get(ctx, actor, "assistant")
+	return a, err == nil && a.Kind == hub.Builtin && a.Status.State != hub.Withdrawn && a.Visibility == hub.Public
+}
+
 // TextGoesTo returns a sentence that says where messages to an agent are sent and stored; users must know
 // it before they write.
 func (d *Site) TextGoesTo(a hub.Agent) string {
@@ -77,7 +83,7 @@ func (d *Site) TextGoesTo(a hub.Agent) string {
 		return fmt.Sprintf("What you write goes to %s, the portal it lives on, and from there to whoever runs it. Both portals keep the conversation.", host)
 	case a.Kind == hub.Link:
 		return fmt.Sprintf("What you write goes to %s, wherever it runs. This portal keeps the conversation.", host)
-	case a.Kind == hub.Prompt && a.Endpoint == "":
+	case (a.Kind == hub.Prompt || a.Kind == hub.Builtin) && a.Endpoint == "":
 		return fmt.Sprintf("What you write goes to the model this portal uses, at %s. This portal keeps the conversation.", host)
 	case a.OwnerName != "" && a.Proof.State == hub.Unproven:
 		return fmt.Sprintf("What you write goes to %s, an address that %s registered. This portal keeps the conversation.", host, a.OwnerName)

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/acting"
+	"agentsite/agentruntime/assistant"
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/lead"
@@ -37,6 +38,8 @@ type drivers struct {
 	link   *link.Driver
 	hosted *wasm.Driver
 	build  task.Agent
+	// instant answers for the built-in agents that need no task.
+	instant task.Agent
 	// tools are those of agents that run elsewhere.
 	tools *acting.Sessions
 }
@@ -82,11 +85,11 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log, Meter: workMeter{p}, Guard: p.ceilings}),
 		mcp:    servers,
 		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}, Tools: sessions}),
-		build: builtin.New(builtin.Config{
-			Search: publicAgents{p}, Encode: p.index.EncodeText,
-			Manual: manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
-		}),
 	}
+	rules := builtin.New(builtin.Config{Search: publicAgents{p}, Encode: p.index.EncodeText,
+		HasModel: namedModels{p.models}.hasDefault,
+		Manual:   manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now})
+	d.build = rules
 	if p.set.Conformance {
 		d.build = conformance.New(d.build)
 	}
@@ -97,6 +100,8 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: portalRT, Models: p.models,
 		Tools: tools, Grants: tools, Meter: workMeter{p}, Guard: p.ceilings, Summaries: p.db.Talks,
 		Budget: budget, Log: p.log})
+	known := assistant.New(rules, d.build, d.prompt, namedModels{p.models}.hasDefault)
+	d.build, d.instant = known, known.Instant()
 	d.hosted = newHostedDriver(p, plain, d.prompt, sessions)
 	return d
 }

@@ -51,6 +51,12 @@ func (n namedModels) NamedModel(ownerID, name string) (model, host string, ok bo
 	return m.Model, u.Host, true
 }
 
+// hasDefault reports whether the portal has a model of its own.
+func (n namedModels) hasDefault() bool {
+	_, ok := n.models.Find("", models.Default)
+	return ok
+}
+
 // ownedAgents implements usage.OwnedAgents. It refers to the portal, because the hub is built later.
 type ownedAgents struct{ portal *Portal }
 

@@ -267,7 +267,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		return err
 	}
 	instant := agentruntime.NewInstant(queue, p.hub, p.halts,
-		map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
+		map[hub.Kind]task.Agent{hub.Builtin: p.drivers.instant}, p.log)
 	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{
 		Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), Log: p.log,
 		FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Rooms: roomLimits(p.set.Bounds.Rooms)})
@@ -281,16 +281,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.halts, p.monitor, byKind, p.log)
-	drafts := builtinDrafts()
-	if p.set.Conformance {
-		drafts = append(drafts, conformance.Draft())
-	} else if err := p.hub.RetireBuiltin(ctx, conformance.Name); err != nil {
+	if err := p.registerBuiltins(ctx); err != nil {
 		return err
-	}
-	for _, d := range drafts {
-		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {
-			return fmt.Errorf("register built-in agents: %w", err)
-		}
 	}
 	secure, cookie := p.url.Scheme == "https", "agentsite-"+keys.ID()
 	if secure {

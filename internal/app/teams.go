@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
+	"agentsite/agentruntime/assistant"
 	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/goals"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -32,6 +35,27 @@ func (p *Portal) workDrivers() map[hub.Kind]task.Agent {
 
 // builtinDrafts describes the built-in agents of every portal.
 func builtinDrafts() []hub.Draft { return append(builtin.Drafts(), goals.Draft()) }
+
+// registerBuiltins registers the built-in agents that the settings ask for and hides the others.
+func (p *Portal) registerBuiltins(ctx context.Context) error {
+	drafts := builtinDrafts()
+	for _, optional := range []struct {
+		draft hub.Draft
+		on    bool
+	}{{conformance.Draft(), p.set.Conformance}, {assistant.Draft(), namedModels{p.models}.hasDefault()}} {
+		if optional.on {
+			drafts = append(drafts, optional.draft)
+		} else if err := p.hub.RetireBuiltin(ctx, *optional.draft.Name); err != nil {
+			return err
+		}
+	}
+	for _, d := range drafts {
+		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {
+			return fmt.Errorf("register built-in agents: %w", err)
+		}
+	}
+	return nil
+}
 
 // teamPorts implements the ports of package team with the services of the portal.
 type teamPorts struct{ portal *Portal }

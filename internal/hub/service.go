@@ -171,7 +171,7 @@ func (s *Service) TextGoesTo(a Agent) string {
 		return a.Portal
 	case a.Endpoint != "":
 		return a.Host()
-	case a.Kind == Prompt:
+	case a.Kind == Prompt, a.Kind == Builtin && (a.Name == "assistant" || a.Name == "guide"): // see package assistant
 		_, host, _ := s.models.NamedModel(a.OwnerID, promptConfig(a).Model)
 		return host
 	case a.Kind == Link:

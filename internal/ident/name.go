@@ -18,7 +18,7 @@ const (
 // with which an account could pose as the portal.
 var reserved = func() map[string]bool {
 	words := strings.Fields(`
-		about account accounts admin administrator agents api app ard assets
+		about account accounts admin administrator agents api app ard assets assistant
 		auth chat chats conformance conversations docs files goals guest guests
 		healthz help home inbox invite invites link login logout mcp me members
 		moderator network new nodeinfo oauth operator owner peering peers portal
