@@ -20,12 +20,12 @@ const module = "agentsite"
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
-	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "internal/team/handover", "migrations", "static", "docs"}
+	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "internal/team/handover", "internal/team/aware", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/team", "internal/team/flow", "internal/team/handover", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -101,8 +101,9 @@ var may = map[string][]string{
 	"internal/team/flow":     {},
 	"internal/team/rules":    {"internal/team/flow"},
 	"internal/team/handover": {},
+	"internal/team/aware":    {},
 	"internal/team": with(leaves, "internal/chat", "internal/hub", "internal/task", "internal/team/flow",
-		"internal/team/handover", "internal/team/rules"),
+		"internal/team/aware", "internal/team/handover", "internal/team/rules"),
 	"handlers/api/goals": with(leaves, "handlers/api/spending", "handlers/request", "handlers/respond", "internal/team",
 		"internal/team/flow"),
 	"internal/openai": leaves,

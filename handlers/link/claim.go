@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
+	"agentsite/internal/team/aware"
 )
 
 // Directory implements Agents with the portal's directory: the owner of an agent may connect a program
@@ -80,6 +81,9 @@ func (d Directory) registerAgent(ctx context.Context, actor ident.Actor, h linkw
 		skills[i] = hub.Skill(s)
 	}
 	draft.Skills = &skills
+	if h.Team {
+		draft.InputModes = &[]string{"text/plain", aware.MediaType}
+	}
 	config, err := json.Marshal(hub.LinkConfig{Client: linkwire.Line(h.Client, maxClient), Tools: h.Tools})
 	if err == nil {
 		err = json.Unmarshal(config, &draft.Config)

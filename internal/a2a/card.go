@@ -11,6 +11,7 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/lenientjson"
+	"agentsite/internal/team/aware"
 	"agentsite/internal/weborigin"
 )
 
@@ -116,7 +117,7 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 		Description: Text(string(w.Description), maxDescription),
 		Kind:        hub.A2A,
 		Endpoint:    c.Interface.URL,
-		InputModes:  filterModes(w.InputModes),
+		InputModes:  readInputModes(w),
 		OutputModes: filterModes(w.OutputModes),
 		Skills:      readSkills(w.Skills),
 	}
@@ -130,6 +131,18 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 		TakesTools: declaresExtension(w.Capabilities.Extensions, ExtTools),
 	})
 	return c, d, true, err
+}
+
+// readInputModes returns the input modes of a card. An agent that declares the extension for teams takes its documents.
+func readInputModes(w wireCard) []string {
+	modes := filterModes(w.InputModes)
+	if !declaresExtension(w.Capabilities.Extensions, aware.Extension) || aware.Takes(modes) {
+		return modes
+	}
+	if len(modes) == 0 {
+		modes = []string{"text/plain"}
+	}
+	return append(modes[:min(len(modes), maxModes-1)], aware.MediaType)
 }
 
 // declaresExtension reports whether a list of extensions of a card has one with that URI. Entries of another form are

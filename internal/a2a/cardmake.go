@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"agentsite/internal/hub"
+	"agentsite/internal/team/aware"
 )
 
 // Face holds the addresses and texts on the card of an agent of this portal that do not come from the
@@ -128,6 +129,10 @@ func MakeCard(a hub.Agent, f Face) AgentCard {
 		Capabilities: CardCapabilities{Streaming: true, Push: true, Extended: true,
 			Extensions: slices.Clone(extensions)},
 		InputModes: a.InputModes, OutputModes: a.OutputModes,
+	}
+	if aware.Takes(a.InputModes) {
+		c.Capabilities.Extensions = append(c.Capabilities.Extensions, CardExtension{URI: aware.Extension,
+			Description: "The agent speaks for itself in teams: it gets the legal moves and answers with one."})
 	}
 	c.Description = cmp.Or(a.Description, c.Name)
 	bearer := HTTPAuth{"An API token of an account of this portal, with the scope chat:write.", "Bearer"}

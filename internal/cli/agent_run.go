@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/record"
+	"agentsite/internal/team/aware"
 	"agentsite/internal/weborigin"
 )
 
@@ -30,6 +31,7 @@ import (
 type agentRun struct {
 	name, title, description string
 	maxTasks                 int
+	team                     bool
 }
 
 func agentRunFlags(fs *flags) {
@@ -42,6 +44,8 @@ func agentRunFlags(fs *flags) {
 	fs.StringVar(&fs.run.title, "title", "", "its `TITLE`, when it is registered")
 	fs.StringVar(&fs.run.description, "description", "", "its `DESCRIPTION`, when it is registered")
 	fs.IntVar(&fs.run.maxTasks, "max-tasks", linkwire.DefaultTasks, "most `N` tasks at once")
+	fs.BoolVar(&fs.run.team, "team", false, "the command speaks for itself in teams: implies --json; with `team` in the "+
+		"task it prints a move")
 	fs.BoolVar(&fs.json, "json", false, "give the command the whole task on stdin, as JSON: text, parts, "+
 		"history, caller")
 }
@@ -75,11 +79,11 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	connected, troubled := false, false
 	a := &linkwire.Agent{
 		Hello: linkwire.Hello{Name: fs.run.name, Title: fs.run.title, Description: fs.run.description,
-			Client: "agentsite/" + app.Release(), MaxTasks: fs.run.maxTasks},
+			Client: "agentsite/" + app.Release(), MaxTasks: fs.run.maxTasks, Team: fs.run.team},
 		Dial: func(ctx context.Context) (*linkwire.Socket, error) {
 			return linkwire.Dial(ctx, u.String(), fs.token, nil)
 		},
-		Work: (&worker{args: args, json: fs.json, stderr: out, env: childEnv(os.Environ())}).runTask,
+		Work: (&worker{args: args, json: fs.json || fs.run.team, team: fs.run.team, stderr: out, env: childEnv(os.Environ())}).runTask,
 		Connected: func(w linkwire.Welcome) {
 			connected, troubled = true, false
 			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", record.CleanLine(w.Agent))
@@ -166,6 +170,7 @@ func (s *shared) Write(p []byte) (int, error) {
 type worker struct {
 	args   []string
 	json   bool
+	team   bool // it answers a task of a team with a move
 	stderr io.Writer
 	env    []string
 }
@@ -182,8 +187,9 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	cmd.Env = append(w.env[:len(w.env):len(w.env)], "AGENTSITE_TASK="+t.Task, "AGENTSITE_CONVERSATION="+t.Conversation,
 		"AGENTSITE_CALLER="+strings.TrimSuffix(t.Caller.Kind+":"+t.Caller.Handle, ":"))
 	in := []byte(t.Text)
+	speaks := w.team && findTeam(t.Parts) != nil
 	if w.json {
-		b, err := json.Marshal(t)
+		b, err := json.Marshal(commandTask{t, findTeam(t.Parts)})
 		if err != nil {
 			return linkwire.Done{State: linkwire.Failed, Reason: "The task could not be encoded."}
 		}
@@ -193,7 +199,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 		in = append(in, '\n')
 	}
 	cmd.Stdin = bytes.NewReader(in)
-	text := &textWriter{answer: out, cmd: cmd}
+	text := &textWriter{answer: out, cmd: cmd, hold: speaks}
 	last := &lastLine{w: w.stderr}
 	cmd.Stdout, cmd.Stderr = text, last
 	err := cmd.Start()
@@ -204,6 +210,9 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 		}
 	}
 	text.flushRest()
+	if move := text.takeMove(); move != nil && err == nil && ctx.Err() == nil {
+		return linkwire.Done{State: linkwire.Completed, Parts: []linkwire.Part{{Data: move}}}
+	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // the command succeeded, but a child process keeps its output open
 	}
@@ -229,10 +238,52 @@ type textWriter struct {
 	plain  terminal.Filter
 	wait   []byte
 	full   bool // the answer is at its maximum size, and the command was killed
+	hold   bool // nothing is sent before the end, because it may be a move
+	held   strings.Builder
+}
+
+// commandTask is a task on the stdin of a command. Team is the document of the extension for teams, nil for other tasks.
+type commandTask struct {
+	linkwire.Task
+	Team json.RawMessage `json:"team,omitempty"`
+}
+
+// findTeam returns the document for an agent that speaks for itself in a team; nil if there is none.
+func findTeam(parts []linkwire.Part) json.RawMessage {
+	for _, p := range parts {
+		var in struct {
+			Team json.RawMessage `json:"team"`
+		}
+		if p.MediaType == aware.MediaType && json.Unmarshal(p.Data, &in) == nil {
+			return in.Team
+		}
+	}
+	return nil
+}
+
+// takeMove ends the hold. It returns the output if that is a move, {"move":{…}}; other output is sent as the answer.
+func (w *textWriter) takeMove() json.RawMessage {
+	said := w.held.String()
+	w.hold = false
+	w.held.Reset()
+	var in struct {
+		Move json.RawMessage `json:"move"`
+	}
+	if json.Unmarshal([]byte(said), &in) == nil && in.Move != nil {
+		return json.RawMessage(said)
+	}
+	if said != "" {
+		w.putText(said)
+	}
+	return nil
 }
 
 // putText adds text to the answer. If the answer is full, it kills the command and drops further output.
 func (w *textWriter) putText(s string) {
+	if w.hold && w.held.Len()+len(s) <= linkwire.MaxText {
+		w.held.WriteString(s)
+		return
+	}
 	if err := w.answer.Text(s); err != nil && !w.full {
 		w.full = true
 		_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)

@@ -108,6 +108,8 @@ type Hello struct {
 	Skills      []Skill `json:"skills,omitempty"`
 	// Tools names the portal's tools that the agent uses. Like the fields above, it is used when the agent is created.
 	Tools []string `json:"tools,omitempty"`
+	// Team is true for a program that speaks for itself in teams. It is used when the agent is created.
+	Team bool `json:"team,omitempty"`
 	// Token authenticates programs that cannot set the Authorization header, such as those in
 	// browsers.
 	Token    string `json:"token,omitempty"`

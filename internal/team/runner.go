@@ -159,6 +159,10 @@ func (r *runner) keepEvent(ctx context.Context, e flow.Event) {
 		case illegal && e.Kind == flow.Moved:
 			e = flow.Event{Kind: flow.Rejected, Agent: e.Agent, Turn: e.Turn, Text: bad.Reason}
 			continue
+		case illegal && e.Kind == flow.Recruits:
+			e = flow.Event{Kind: flow.Ended, Task: e.Task, Attempt: e.Attempt, Status: flow.Broken,
+				Text: "Its move was refused: " + bad.Reason + "."}
+			continue
 		case illegal:
 			r.s.cfg.Log.Debug("event of a goal left out", "goal", r.goal.ID, "kind", e.Kind, "reason", bad.Reason)
 			return

@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/team"
+	"agentsite/internal/team/aware"
 	"agentsite/internal/team/flow"
 )
 
@@ -151,6 +152,7 @@ type agents struct {
 	down    bool                       // no question gets through
 	spend   func(agent, taskID string) // called before each answer
 	people  map[string]time.Duration   // the time that a person takes to answer
+	aware   map[string]bool            // agents that speak for themselves
 }
 
 // asked is a question to an agent.
@@ -197,7 +199,11 @@ func (a *agents) Callable(_ context.Context, _ ident.Actor, name string) (hub.Ag
 	if a.does[name] == nil {
 		return hub.Agent{}, fault.New(fault.NotFound, "There is no agent %q.", name)
 	}
-	return agentOf(name, a.live[name]), nil
+	k := agentOf(name, a.live[name])
+	if a.aware[name] {
+		k.InputModes = []string{"text/plain", aware.MediaType}
+	}
+	return k, nil
 }
 
 func (a *agents) Ask(_ context.Context, actor ident.Actor, q chat.Ask) (chat.Asked, error) {

@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/team/aware"
 	"agentsite/internal/team/flow"
 	"agentsite/internal/team/handover"
 	"agentsite/internal/team/rules"
@@ -110,7 +111,7 @@ func (w work) inviteAgent(ctx context.Context) {
 			e.Text = "It does not answer."
 		}
 	default:
-		e.Text = a.Title
+		e.Text, e.Aware = a.Title, aware.Takes(a.InputModes)
 	}
 	w.reportEvent(e)
 }
@@ -158,6 +159,9 @@ func (w work) runTask(ctx context.Context) {
 	text := strings.TrimSpace(task.PlainText(m.Parts))
 	switch ended.State {
 	case task.Completed:
+		if w.answerByMove(t, m.Parts) {
+			return
+		}
 		if !w.state.Open.ByModel && rules.IsRefusal(text) {
 			w.endTask(flow.Broken, "It answered: "+text)
 			return
@@ -204,7 +208,7 @@ func (w work) askOwner(ctx context.Context, t flow.Task) (asked task.Task, err e
 		// Once it is sent, its number must become known, so that it can be stopped.
 		out, err := w.s.Conversations.Ask(context.WithoutCancel(ctx), w.actor, chat.Ask{Agent: t.Owner, Once: true,
 			ClientID: attemptID(w.goal.ID, t.N, t.Attempt), Face: face, Title: w.goal.Text,
-			Parts: []task.Part{task.TextPart(taskText(w.state, t))}, Budget: w.taskBudget()})
+			Parts: w.describeTask(t), Budget: w.taskBudget()})
 		asked = out.Task
 		if err == nil && !out.Repeat {
 			if err := w.s.Conversations.Archive(context.WithoutCancel(ctx), w.actor, out.ConversationID); err != nil {
@@ -255,7 +259,7 @@ func taskText(s flow.State, t flow.Task) string {
 	for _, n := range t.Needs {
 		results = append(results, handover.Result{Owner: s.Tasks[n-1].Owner, Text: s.Tasks[n-1].Result})
 	}
-	return handover.Join(t.Text, results)
+	return handover.Join(firstOf(t.Plan, t.Text), results)
 }
 
 // stopTask stops a durable task that the team no longer waits for.
@@ -307,10 +311,13 @@ func (w work) hearMember(ctx context.Context) {
 		return
 	}
 	id := fmt.Sprintf("goal/%s/turn/%d", w.goal.ID, w.effect.Turn)
+	if n := w.state.Turn.Repairs; n > 0 && w.isAware(w.effect.Agent) {
+		id += fmt.Sprintf("/%d", n) // it is asked again, with the reason
+	}
 	var asked chat.Asked
 	err := retryCall(ctx, func() (err error) {
 		asked, err = w.s.Conversations.Ask(ctx, w.actor, chat.Ask{Agent: w.effect.Agent, Once: true, ClientID: id,
-			Face: face, Title: w.goal.Text, Parts: []task.Part{task.TextPart(w.state.Topic)}, Budget: w.taskBudget()})
+			Face: face, Title: w.goal.Text, Parts: w.describeTurn(), Budget: w.taskBudget()})
 		return err
 	})
 	var m chat.Message
@@ -325,13 +332,16 @@ func (w work) hearMember(ctx context.Context) {
 		}
 		return
 	}
-	said := task.PlainText(m.Parts)
 	if err != nil {
 		w.rejectMove(fault.As(err).Safe)
 		return
 	}
-	w.reportEvent(flow.Event{Kind: flow.Moved, Agent: w.effect.Agent, Turn: w.effect.Turn,
-		Move: &flow.Move{Kind: flow.Say, Text: said, Next: flow.Lead}})
+	move, err := w.readTurn(m.Parts)
+	if err != nil {
+		w.rejectMove(err.Error())
+		return
+	}
+	w.reportEvent(flow.Event{Kind: flow.Moved, Agent: w.effect.Agent, Turn: w.effect.Turn, Move: &move})
 }
 
 // decideLead asks the model for the move of the lead.

@@ -216,6 +216,8 @@ func newEvent(e flow.Event) (out templates.GoalEvent, ok bool) {
 		out.What, out.Text = upperFirst(task)+": "+taskWords[e.Status]+".", e.Text
 	case flow.Reassigned:
 		out.What = "got " + task
+	case flow.Recruits:
+		out.What, out.Text = "recruits a team for "+task, e.Text
 	case flow.Said:
 		out.What, out.Text = "said", e.Text
 	case flow.Shared:

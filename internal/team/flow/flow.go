@@ -112,7 +112,7 @@ type Kind string
 const (
 	Opened     Kind = "opened"     // Open
 	Found      Kind = "found"      // Parts: the parts of the goal or of a later request, with candidates
-	Joined     Kind = "joined"     // Agent, Text: why it was picked
+	Joined     Kind = "joined"     // Agent, Text: why it was picked, Aware
 	Refused    Kind = "refused"    // Agent, Text: the reason
 	Offline    Kind = "offline"    // Agent, Text: the reason
 	Moved      Kind = "moved"      // Agent: the speaker, Turn, Move
@@ -122,6 +122,7 @@ const (
 	Answered   Kind = "answered"   // Task, Agent: the person, Text: the answer
 	Ended      Kind = "ended"      // Task, Attempt, Status, Text: result or reason, Costs
 	Reassigned Kind = "reassigned" // Task, Agent: the new owner, Text: the person that decided
+	Recruits   Kind = "recruits"   // Task, Attempt, Agent: its owner, Text: the goal of the team that does it
 	Said       Kind = "said"       // Agent: the person, Text
 	Spent      Kind = "spent"      // Cost and Task, 0 for none; or Task, Attempt and Costs so far of a team below
 	Ticked     Kind = "ticked"     // a moment that WakeAt named
@@ -142,11 +143,13 @@ type Event struct {
 	Status  Status    `json:"status,omitempty"`
 	Text    string    `json:"text,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
-	Open    *Opening  `json:"open,omitempty"`
-	Parts   []Part    `json:"parts,omitempty"`
-	Move    *Move     `json:"move,omitempty"`
-	Ref     *Ref      `json:"ref,omitempty"`
-	Cost    *Cost     `json:"cost,omitempty"`
+	// Aware is true for a member that speaks for itself with moves of package aware.
+	Aware bool     `json:"aware,omitempty"`
+	Open  *Opening `json:"open,omitempty"`
+	Parts []Part   `json:"parts,omitempty"`
+	Move  *Move    `json:"move,omitempty"`
+	Ref   *Ref     `json:"ref,omitempty"`
+	Cost  *Cost    `json:"cost,omitempty"`
 	// Costs are those of the team that does a task, from its beginning: talk and work.
 	Costs []Cost `json:"costs,omitempty"`
 }
@@ -186,7 +189,7 @@ type Candidate struct {
 // MoveKind is the type of a move.
 type MoveKind string
 
-// The types of moves. All but Say are moves of the lead.
+// The types of moves. All are moves of the lead; a member may Say, and Assign one task to itself.
 const (
 	Say      MoveKind = "say"      // Text, Next: the next speaker
 	Assign   MoveKind = "assign"   // Tasks, Async: whether the talk goes on meanwhile
@@ -259,13 +262,15 @@ func (s Status) Final() bool { return s == Completed || s == Broken || s == Drop
 
 // Task is one entry of the board.
 type Task struct {
-	N       int    `json:"n"`
-	Part    int    `json:"part,omitempty"`
-	Owner   string `json:"owner"`
-	Text    string `json:"text"`
-	Needs   []int  `json:"needs,omitempty"`
-	Team    bool   `json:"team,omitempty"`
-	By      string `json:"by"` // the speaker that assigned it
+	N     int    `json:"n"`
+	Part  int    `json:"part,omitempty"`
+	Owner string `json:"owner"`
+	Text  string `json:"text"`
+	Needs []int  `json:"needs,omitempty"`
+	Team  bool   `json:"team,omitempty"`
+	By    string `json:"by"` // the speaker that assigned it
+	// Plan is the goal of the team that the owner recruited for this attempt, "" for none.
+	Plan    string `json:"plan,omitempty"`
 	Attempt int    `json:"attempt"`
 	// Tried are the owners of earlier attempts.
 	Tried  []string `json:"tried,omitempty"`
@@ -313,6 +318,7 @@ type Member struct {
 	Note   string      `json:"note,omitempty"`
 	Named  bool        `json:"named,omitempty"` // by the person
 	Person bool        `json:"person,omitempty"`
+	Aware  bool        `json:"aware,omitempty"` // it speaks for itself
 }
 
 // Turn is the open turn. Fallback is true if the rules must decide it.

@@ -241,6 +241,43 @@ func TestNext_RefusesIllegalMoves(t *testing.T) {
 	}())
 }
 
+// A member that speaks for itself takes a task and recruits a team, and nothing else.
+func TestNext_MembersMoveForThemselves(t *testing.T) {
+	t.Parallel()
+	g := formed(t, func(o *flow.Opening) { o.Limits.Attempts = 3 })
+	g.do(move(1, flow.Move{Kind: flow.Say, Text: "Any ideas?", Next: "ann"}))
+	by := func(m flow.Move) flow.Event {
+		return flow.Event{Kind: flow.Moved, Agent: "ann", Turn: 2, Move: &m}
+	}
+	for name, a := range map[string][]flow.Assignment{"another": {assign("bob", "Add.")}, "two": {assign("ann", "Add."), assign("ann", "Sum.")},
+		"team": {{Owner: "ann", Text: "Add.", Team: true}}, "part": {{Owner: "ann", Text: "Add.", Part: 1}}, "old": {{Owner: "ann", Task: 1}}} {
+		g.refuses("only the lead may give", by(flow.Move{Kind: flow.Assign, Tasks: a}))
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	g.refuses("only the lead may request", by(flow.Move{Kind: flow.Request, Text: "friends"}))
+	g.do(by(flow.Move{Kind: flow.Assign, Tasks: []flow.Assignment{assign("ann", "Add.")}}))
+	if k := g.Tasks[0]; k.By != "ann" || k.Status != flow.Ready || g.Turn == nil || g.Turn.Speaker != flow.Lead {
+		t.Errorf("%+v, turn %+v", k, g.Turn)
+	}
+	g.do(started(1, 1))
+	recruits := flow.Event{Kind: flow.Recruits, Agent: "ann", Task: 1, Attempt: 1, Text: "Add it together."}
+	g.refuses("does not work on", flow.Event{Kind: flow.Recruits, Agent: "bob", Task: 1, Attempt: 1, Text: "Mine."})
+	g.do(recruits)
+	if k := g.Tasks[0]; !k.Team || k.Plan != recruits.Text || k.Attempt != 2 || k.Status != flow.Ready || k.Owner != "ann" {
+		t.Errorf("%+v", k)
+	}
+	g.refuses("does not work on", recruits)
+	g.do(flow.Event{Kind: flow.Started, Task: 1, Attempt: 2, Ref: &flow.Ref{Goal: "below"}})
+	recruits.Attempt = 2
+	g.refuses("has a team", recruits)
+	g.do(ended(1, 2, flow.Broken, "Its team failed."), move(3, flow.Move{Kind: flow.Assign, Tasks: []flow.Assignment{{Task: 1, Owner: "bob"}}}))
+	if k := g.Tasks[0]; k.Team || k.Plan != "" || k.Owner != "bob" {
+		t.Errorf("after another attempt: %+v", k)
+	}
+}
+
 func TestNext_GarbageLeadsToTheRules(t *testing.T) {
 	t.Parallel()
 	g := formed(t)
@@ -488,7 +525,7 @@ func (r random) event(s flow.State) flow.Event {
 		Status: []flow.Status{flow.Completed, flow.Broken, flow.Dropped, flow.Working}[r.IntN(4)], Ref: &flow.Ref{TaskID: "t"},
 		Cost: &flow.Cost{Talk: r.IntN(2) == 0, Tokens: int64(r.IntN(5)), Money: int64(r.IntN(3))}}
 	e.Kind = []flow.Kind{flow.Found, flow.Joined, flow.Refused, flow.Offline, flow.Moved, flow.Rejected, flow.Started, flow.Waits,
-		flow.Answered, flow.Ended, flow.Reassigned, flow.Said, flow.Spent, flow.Ticked, flow.Ticked, flow.Opened, "x"}[r.IntN(17)]
+		flow.Answered, flow.Ended, flow.Reassigned, flow.Recruits, flow.Said, flow.Spent, flow.Ticked, flow.Ticked, flow.Opened, "x"}[r.IntN(18)]
 	if r.IntN(60) == 0 {
 		e.Kind = flow.Stopped
 	}
@@ -509,10 +546,17 @@ func (r random) answer(s flow.State, f flow.Effect) flow.Event {
 		if r.IntN(5) == 0 {
 			return flow.Event{Kind: flow.Rejected, Agent: f.Agent, Turn: f.Turn, Text: "garbage"}
 		}
+		if f.Agent != flow.Lead && r.IntN(2) == 0 {
+			return flow.Event{Kind: flow.Moved, Agent: f.Agent, Turn: f.Turn, Move: &flow.Move{Kind: flow.Assign,
+				Tasks: []flow.Assignment{assign(f.Agent, r.text())}}}
+		}
 		return flow.Event{Kind: flow.Moved, Agent: f.Agent, Turn: f.Turn, Move: r.move()}
 	case flow.DoTask:
 		if s.Tasks[f.Task-1].Status == flow.Ready {
 			return started(f.Task, f.Attempt)
+		}
+		if r.IntN(6) == 0 {
+			return flow.Event{Kind: flow.Recruits, Agent: f.Agent, Task: f.Task, Attempt: f.Attempt, Text: r.text()}
 		}
 		if r.IntN(4) == 0 {
 			return flow.Event{Kind: flow.Waits, Task: f.Task, Attempt: f.Attempt, Text: "?"}

@@ -20,7 +20,7 @@ func (m machine) applyMove(e Event) error {
 		return illegal("%.80q does not have the turn, %s does", e.Agent, m.Turn.Speaker)
 	case m.Turn.Fallback && !e.Move.Rules:
 		return illegal("the rules decide this turn")
-	case e.Agent != Lead && e.Move.Kind != Say:
+	case e.Agent != Lead && e.Move.Kind != Say && (e.Move.Kind != Assign || isPerson(m.State, e.Agent)):
 		return illegal("only the lead may %s", e.Move.Kind)
 	}
 	m.Turns++ // without effect if the move is illegal
@@ -29,7 +29,9 @@ func (m machine) applyMove(e Event) error {
 	case Say:
 		err = m.saySomething(e.Agent, *e.Move)
 	case Assign:
-		err = m.assignTasks(*e.Move)
+		if err = m.assignTasks(e.Agent, *e.Move); err == nil && e.Agent != Lead {
+			m.openTurn(Lead)
+		}
 	case Pause:
 		err = m.pauseTeam(*e.Move)
 	case Request:
@@ -79,9 +81,14 @@ func (m machine) saySomething(speaker string, v Move) error {
 	return nil
 }
 
-func (m machine) assignTasks(v Move) error {
+// assignTasks adds the tasks of a move. A member may give one new task, to itself, while the talk goes on.
+func (m machine) assignTasks(speaker string, v Move) error {
 	if len(v.Tasks) == 0 {
 		return illegal("an assignment has tasks")
+	}
+	if a := v.Tasks[0]; speaker != Lead && (len(v.Tasks) > 1 || a.Task != 0 || a.Owner != speaker || a.Team ||
+		len(a.Needs) > 0 || a.Part != 0) {
+		return illegal("only the lead may give tasks to others")
 	}
 	var numbers []int
 	next := len(m.Tasks) + 1
@@ -97,12 +104,15 @@ func (m machine) assignTasks(v Move) error {
 		return illegal("%d tasks are the most that a goal may have", m.Limits.Tasks)
 	}
 	for i, a := range v.Tasks {
-		if err := m.assignOne(a, numbers[:i], numbers[i]); err != nil {
+		if err := m.assignOne(speaker, a, numbers[:i], numbers[i]); err != nil {
 			return err
 		}
 	}
 	m.Turn = nil
 	m.Assigner = Lead
+	if speaker != Lead {
+		return nil
+	}
 	if v.Async {
 		m.Phase = Async
 		m.openTurn(Lead)
@@ -113,7 +123,7 @@ func (m machine) assignTasks(v Move) error {
 }
 
 // assignOne adds or retries one task. before are the numbers of the tasks before it in the same move.
-func (m machine) assignOne(a Assignment, before []int, number int) error {
+func (m machine) assignOne(by string, a Assignment, before []int, number int) error {
 	if slices.Contains(before, number) {
 		return illegal("task %d is assigned twice", number)
 	}
@@ -153,7 +163,7 @@ func (m machine) assignOne(a Assignment, before []int, number int) error {
 	if err := checkText(a.Text, "task"); err != nil {
 		return err
 	}
-	t := Task{N: number, Part: a.Part, Owner: a.Owner, Text: a.Text, Team: a.Team, By: Lead, Attempt: 1, Status: Planned,
+	t := Task{N: number, Part: a.Part, Owner: a.Owner, Text: a.Text, Team: a.Team, By: by, Attempt: 1, Status: Planned,
 		Created: m.Now}
 	for _, need := range a.Needs {
 		if need < 0 && -need <= len(before) {

@@ -116,6 +116,8 @@ func (m machine) applyEvent(e Event) error {
 		return m.endTask(e)
 	case Reassigned:
 		return m.reassignTask(e)
+	case Recruits:
+		return m.recruitTeam(e)
 	case Said:
 		return m.hearPerson(e)
 	case Spent:
@@ -273,7 +275,7 @@ func (m machine) answerInvitation(e Event) error {
 		return illegal("%.80q was not invited", e.Agent)
 	}
 	k.State = map[Kind]MemberState{Joined: IsMember, Refused: HasRefuse, Offline: IsOffline}[e.Kind]
-	k.Note = e.Text
+	k.Note, k.Aware = e.Text, e.Kind == Joined && e.Aware
 	if e.Kind == Joined {
 		return nil
 	}
@@ -447,6 +449,29 @@ func (m machine) reassignTask(e Event) error {
 	return nil
 }
 
+// recruitTeam begins another attempt of a task, by a team of its owner, which asked for it.
+func (m machine) recruitTeam(e Event) error {
+	t := m.findTask(e.Task)
+	switch {
+	case t == nil:
+		return noTask(e.Task)
+	case t.Owner != e.Agent || t.Attempt != e.Attempt || t.Status != Working || isPerson(m.State, e.Agent):
+		return illegal("%.80q does not work on task %d", e.Agent, e.Task)
+	case t.Team:
+		return illegal("task %d has a team", e.Task)
+	case m.Limits.Depth < 1:
+		return illegal("no team may be formed below this one")
+	case t.Attempt >= m.Limits.Attempts:
+		return illegal("task %d was tried %d times, which is the most there may be", t.N, t.Attempt)
+	}
+	if err := checkText(e.Text, "goal"); err != nil {
+		return err
+	}
+	m.retryTask(t, t.Owner)
+	t.Team, t.Plan = true, e.Text
+	return nil
+}
+
 // includeAgent makes an agent a member or invites it, if it is none yet.
 func (m machine) includeAgent(handle, why string) error {
 	k := m.findMember(handle)
@@ -467,6 +492,9 @@ func (m machine) retryTask(t *Task, owner string) {
 	t.Tried = append(slices.Clip(t.Tried), t.Owner)
 	t.Owner, t.Attempt, t.Status, t.Ref = owner, t.Attempt+1, Planned, Ref{}
 	t.Started, t.Ended, t.Asked, t.Question, t.Answers = time.Time{}, time.Time{}, time.Time{}, "", nil
+	if t.Plan != "" { // the team was that of the owner before
+		t.Team, t.Plan = false, ""
+	}
 }
 
 func (m machine) hearPerson(e Event) error {

@@ -219,7 +219,9 @@ func (m machine) listMissing() string {
 	add := func(text string) { fmt.Fprintf(&b, "\n- %s", strings.Join(strings.Fields(cutText(text, 200)), " ")) }
 	given := make(map[int]bool)
 	for _, t := range m.Tasks {
-		given[t.Part] = true
+		if t.By == Lead || t.Part > 0 { // a task that a member gave itself does not stand for a part
+			given[t.Part] = true
+		}
 		if t.Status != Completed {
 			add(t.Text)
 		}

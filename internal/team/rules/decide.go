@@ -48,7 +48,9 @@ func nextAssignments(s flow.State) (list []flow.Assignment) {
 	position := make(map[int]int) // of parts in list, from 1
 	tasks := make(map[int]flow.Task)
 	for _, t := range s.Tasks {
-		tasks[t.Part] = t
+		if !isOwn(t) {
+			tasks[t.Part] = t
+		}
 	}
 	room := newRoom(s)
 	total := len(s.Tasks)
@@ -82,6 +84,9 @@ func nextAssignments(s flow.State) (list []flow.Assignment) {
 	}
 	return list
 }
+
+// isOwn reports whether a member gave the task to itself, so that it does not stand for a part of the goal.
+func isOwn(t flow.Task) bool { return t.By != flow.Lead && t.Part == 0 }
 
 // needsOf returns the tasks that a part needs: those of earlier moves by number, those of this one by position.
 func needsOf(p flow.Part, tasks map[int]flow.Task, position map[int]int) (needs []int, ok bool) {
@@ -140,7 +145,7 @@ func (r *room) pickOwner(p flow.Part, t flow.Task) string {
 // Join returns the results of all parts as one text, with the missing ones. any is false if there is no result.
 func Join(s flow.State) (text string, any bool) {
 	var done, missing []string
-	free := slices.ContainsFunc(s.Tasks, func(t flow.Task) bool { return t.Part == 0 })
+	free := slices.ContainsFunc(s.Tasks, func(t flow.Task) bool { return t.Part == 0 && !isOwn(t) })
 	for _, p := range s.Parts {
 		if free {
 			break
