@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/team/aware"
 )
 
 func mustParse(t *testing.T, card, address string) (Card, hub.Described) {
@@ -251,6 +253,26 @@ func FuzzParseCard(f *testing.F) {
 			t.Errorf("%+v", d)
 		}
 	})
+}
+
+// An agent that declares the extension for teams takes its documents, and so does each agent whose card says that.
+func TestCards_DeclareTheExtensionForTeams(t *testing.T) {
+	for modes, want := range map[string][]string{`["text/plain","image/png"]`: {"text/plain", "image/png", aware.MediaType},
+		`[]`: {"text/plain", aware.MediaType}, `["` + aware.MediaType + `"]`: {aware.MediaType}} {
+		card := `{"name":"N","url":"/rpc","preferredTransport":"JSONRPC","protocolVersion":"0.3.0","defaultInputModes":` + modes +
+			`,"capabilities":{"extensions":[{"uri":"` + aware.Extension + `"}]}}`
+		_, d, ok, err := parseCard([]byte(card), "https://a.example/card.json")
+		if !ok || err != nil || !slices.Equal(d.InputModes, want) {
+			t.Errorf("%s: %v %v", modes, d.InputModes, err)
+		}
+	}
+	for _, modes := range [][]string{nil, {"text/plain", aware.MediaType}} {
+		c := MakeCard(hub.Agent{Name: "n", InputModes: modes}, Face{})
+		has := slices.ContainsFunc(c.Capabilities.Extensions, func(e CardExtension) bool { return e.URI == aware.Extension })
+		if has != (modes != nil) {
+			t.Errorf("%v: %+v", modes, c.Capabilities.Extensions)
+		}
+	}
 }
 
 func TestParseCard_TakesOtherForms(t *testing.T) {

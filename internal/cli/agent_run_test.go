@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
+	"agentsite/internal/team/aware"
 	"agentsite/internal/testing/agenttest"
 )
 
@@ -157,6 +158,35 @@ func TestAgentRun_JSON(t *testing.T) {
 	}
 	if got.Text != "now" || len(got.History) != 1 || got.History[0].Parts[0].Text != "before" || got.Caller.Handle != "bob" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A command that speaks for itself gets the document of the team, and its move is one part of data. Other output stays text.
+func TestAgentRun_Team(t *testing.T) {
+	t.Parallel()
+	document, err := aware.Encode(aware.Document{Kind: aware.Task, You: "worker", Legal: []string{aware.Result}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for script, want := range map[string]string{
+		`grep -q '"team":{"kind":"task","you":"worker"' && printf '%s' '{"move":{"kind":"result",' && sleep 0.1 && echo '"text":"3"}}'`: `{"move":{"kind":"result","text":"3"}}`,
+		`printf 'plain words\n'`: "plain words", `echo '{"move":'`: `{"move":`, `echo '{"board":1}'`: `{"board":1}`,
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			l := newLinked(t)
+			l.serve(t, "--team", "--", "sh", "-c", script)
+			call := question("Add 1 and 2.")
+			call.Parts = append(call.Parts, task.Part{Data: document, MediaType: aware.MediaType})
+			res, err := l.Run(t.Context(), call, &agenttest.Recorder{})
+			if err != nil || res.State != task.Completed || len(res.Parts) != 1 || task.PlainText(res.Parts) != want ||
+				(len(res.Parts[0].Data) > 0) != strings.HasPrefix(want, `{"move":{`) {
+				t.Errorf("%+v, %v", res, err)
+			}
+			if !strings.HasPrefix(script, "grep") { // outside of teams all output is text
+				l.want(t, "What?", task.Completed, want, "")
+			}
+		})
 	}
 }
 
