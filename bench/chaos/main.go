@@ -8,6 +8,7 @@
 //	chaos server -rounds N -seed S -binary PATH
 //	chaos power  -rounds N -seed S -binary PATH -powerloss PATH
 //	chaos acts   -rounds N -seed S -binary PATH [-tasks N] [-postgres]
+//	chaos goals  -rounds N -seed S -binary PATH [-postgres]
 //
 // With -postgres the data is on a PostgreSQL server of its own. Mode server kills all processes of that
 // server instead of the portal, which has to go on when the server is back.
@@ -20,7 +21,9 @@
 // Mode acts kills the portal while tasks of all kinds are under way whose agents call tools: each must end in one
 // state, and no call with an unknown outcome is made again.
 //
-// The checks are in check.go, those of mode acts in acts.go. Every failure prints the command that repeats the run, and the program
+// Mode goals kills the portal after each event of a goal of a team in turn: the goal must end with the same transcript.
+//
+// The checks are in check.go, those of mode acts in acts.go, those of mode goals in goals.go. Every failure prints the command that repeats the run, and the program
 // ends with status 1. A seed repeats the same actions, but not their exact timing.
 package main
 
@@ -93,8 +96,8 @@ func parse(args []string) (config, error) {
 		c.mode, rest = rest[0], rest[1:]
 	}
 	switch {
-	case c.mode != "kill" && c.mode != "power" && c.mode != "server" && c.mode != "acts":
-		return c, errors.New("say kill, server, power or acts")
+	case c.mode != "kill" && c.mode != "power" && c.mode != "server" && c.mode != "acts" && c.mode != "goals":
+		return c, errors.New("say kill, server, power, acts or goals")
 	case c.mode == "power" && c.postgres:
 		return c, errors.New("-postgres is for kill")
 	case c.binary == "":
@@ -158,6 +161,8 @@ func run(args []string, out io.Writer) error {
 		one = w.serverRounds
 	case "acts":
 		one = w.actRounds
+	case "goals":
+		one = w.goalRounds
 	}
 	if cfg.postgres {
 		if w.server, err = startServer(); err != nil {

@@ -60,8 +60,14 @@ func (p *Portal) registerBuiltins(ctx context.Context) error {
 // teamPorts implements the ports of package team with the services of the portal.
 type teamPorts struct{ portal *Portal }
 
-// Search implements team.Directory.
+// Search implements team.Directory. Goals go on at the start of the portal before the directory is loaded, and would find
+// no agents.
 func (t teamPorts) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
+	select {
+	case <-t.portal.loaded:
+	case <-ctx.Done():
+		return hub.Page{}, ctx.Err()
+	}
 	q.Private = true
 	return t.portal.hub.Search(ctx, actor, q)
 }
