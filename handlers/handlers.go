@@ -146,7 +146,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
 		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
-		goals: goals.New(cfg.Teams, sessions, streams),
+		goals: goals.New(cfg.Teams, sessions, streams, cfg.URL),
 		teams: goalpages.New(cfg.Teams, site, renderer, portal.Goals, cfg.URL),
 		site:  site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,

@@ -60,13 +60,14 @@ var answerTypes = map[string]any{
 	"GoalPart": goals.Part{}, "GoalCandidate": flow.Candidate{}, "GoalTurn": goals.Turn{}, "GoalTrigger": goals.Trigger{},
 	"GoalLimits": goals.Limits{}, "GoalCost": goals.Cost{}, "GoalParent": goals.ParentRef{}, "GoalEvent": goals.Event{},
 	"GoalMove": goals.Move{}, "GoalAssignment": goals.Assignment{}, "GoalEventCost": goals.EventCost{},
+	"GoalLink": goals.Link{},
 }
 
 // bodyTypes are the types that handlers decode, by the schema that describes them.
 var bodyTypes = map[string]any{
 	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "HostingRulesInput": hostingapi.RulesBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
 	"GoalInput": goals.StartBody{}, "GoalBudget": goals.BudgetBody{}, "SteerGoalInput": goals.SayBody{},
-	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{},
+	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{}, "GoalLinkInput": goals.LinkBody{},
 	"AddOwnerInput": addOwnerBody{}, "AgentInput": DraftJSON{}, "AgentStatusInput": statusJSON{},
 	"AttestationInput": attestBody{}, "BranchInput": branchBody{}, "CallLimitsInput": hub.Limits{},
 	"ChatPreferencesInput": PrefsJSON{}, "ConversationChangeInput": roomBody{}, "ConversationInput": conversationBody{},

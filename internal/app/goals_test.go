@@ -240,3 +240,44 @@ func TestGoals_AModelLeads(t *testing.T) {
 		t.Errorf("%d questions: %q", len(asked), asked)
 	}
 }
+
+// A link made over the API lets anyone read the goal, without what leads into the owner's account, until it is ended.
+func TestGoals_LinksOverTheAPI(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada, guest := p.User(t, "ada"), p.Guest(t)
+	id := startGoal(ada, map[string]any{"goal": "What is 15% of 80?", "recruit": "here"})
+	followGoal(t, ada, id)
+	var link goals.Link
+	ada.Get(http.MethodPost, "/api/v1/goals/"+id+"/links", map[string]any{"life": "2h"}, http.StatusCreated, &link)
+	path, ok := strings.CutPrefix(link.URL, p.URL())
+	if !ok || !strings.HasPrefix(path, "/goals/"+id+"/shared/agsg_") {
+		t.Fatalf("%+v", link)
+	}
+	guest.Must(http.MethodGet, path, nil, http.StatusOK)
+	var got struct {
+		Goal   goals.Goal
+		Events []goals.Event
+	}
+	body := guest.Must(http.MethodGet, "/api/v1"+path, nil, http.StatusOK).Body
+	if err := json.Unmarshal([]byte(body), &got); err != nil || got.Goal.State != "concluded" || len(got.Events) < 8 {
+		t.Errorf("%v %s", err, body)
+	}
+	own := readGoal(ada, id)
+	for _, secret := range []string{own.Tasks[0].ConversationID, own.Tasks[0].TaskID, link.ID} {
+		if secret == "" || strings.Contains(body, secret) {
+			t.Errorf("the reader gets %q: %s", secret, body)
+		}
+	}
+	var list struct{ Links []goals.Link }
+	ada.Get(http.MethodGet, "/api/v1/goals/"+id+"/links", nil, http.StatusOK, &list)
+	if len(list.Links) != 1 || list.Links[0].ID != link.ID || list.Links[0].URL != "" {
+		t.Errorf("%+v", list)
+	}
+	for _, life := range []string{"1s", "x", "-1h", "9000h"} {
+		ada.Must(http.MethodPost, "/api/v1/goals/"+id+"/links", map[string]any{"life": life}, http.StatusBadRequest)
+	}
+	ada.Must(http.MethodDelete, "/api/v1/goals/"+id+"/links/"+link.ID, nil, http.StatusNoContent)
+	ada.Must(http.MethodDelete, "/api/v1/goals/"+id+"/links/"+link.ID, nil, http.StatusNotFound)
+	guest.Must(http.MethodGet, "/api/v1"+path, nil, http.StatusNotFound)
+}

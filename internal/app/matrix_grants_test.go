@@ -80,8 +80,18 @@ func grantCells() map[string]cell {
 		}, body: func(*world, object) any {
 			return map[string]any{"to": "guide"}
 		}},
-		"GET /goals":     {},
-		"GET /goals/new": {},
+		"GET /api/v1/goals/{id}/links":  {object: given("calc")},
+		"POST /api/v1/goals/{id}/links": {object: given("calc"), body: func(*world, object) any { return map[string]any{"life": "24h"} }},
+		"DELETE /api/v1/goals/{id}/links/{link}": {object: func(t *testing.T, w *world, actor string) object {
+			o := given("calc")(t, w, actor)
+			var link struct{ ID string }
+			w.as["owner"].With(t).Get(http.MethodPost, "/api/v1/goals/"+o.id+"/links", map[string]any{}, http.StatusCreated, &link)
+			o.other = link.ID
+			return o
+		}},
+		"GET /api/v1/goals/{id}/shared/{secret}": {object: readable},
+		"GET /goals":                             {},
+		"GET /goals/new":                         {},
 		"POST /goals": {body: func(*world, object) any {
 			return form("goal", "What is 1 + 1?", "members", "calc", "recruit", "members")
 		}},

@@ -27,10 +27,13 @@ type API struct {
 	teams    *team.Service
 	sessions *request.Sessions
 	guard    Guard
+	url      string // of the portal
 }
 
-// New returns an API over the given service.
-func New(t *team.Service, sessions *request.Sessions, g Guard) *API { return &API{t, sessions, g} }
+// New returns an API over the given service. url is the address of the portal.
+func New(t *team.Service, sessions *request.Sessions, g Guard, url string) *API {
+	return &API{t, sessions, g, url}
+}
 
 // Routes declares the routes below /api/v1.
 func (a *API) Routes(r chi.Router) {
@@ -42,6 +45,10 @@ func (a *API) Routes(r chi.Router) {
 	r.Post("/goals/{id}/say", a.sessions.API(a.steerGoal))
 	r.Post("/goals/{id}/approve", a.sessions.API(a.answerTask))
 	r.Post("/goals/{id}/tasks/{task}/reassign", a.sessions.API(a.reassignTask))
+	r.Get("/goals/{id}/links", a.sessions.Listing(a.listLinks))
+	r.Post("/goals/{id}/links", a.sessions.API(a.createLink))
+	r.Delete("/goals/{id}/links/{link}", a.sessions.API(a.endLink))
+	r.Get("/goals/{id}/shared/{secret}", a.sessions.Listing(a.readShared))
 }
 
 // BudgetBody bounds the models of a team. Cost is a decimal number.

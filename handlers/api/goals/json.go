@@ -264,6 +264,9 @@ func NewEvent(e flow.Event) Event {
 	if e.Open != nil {
 		j.Text = e.Open.Goal
 	}
+	if e.Kind == flow.Shared || e.Kind == flow.Unshared {
+		j.Text = "" // it names the link
+	}
 	if len(e.Parts) > 0 {
 		j.Parts = newParts(e.Parts)
 	}
