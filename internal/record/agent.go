@@ -74,6 +74,10 @@ type Agent struct {
 	CardSHA256 Hash        `json:"card_sha256,omitzero"`
 	Pricing    string      `json:"pricing,omitempty"`
 	Terms      string      `json:"terms,omitempty"` // URL of the portal's terms of use for the agent
+	// Package is the manifest of a package. Such a record describes no agent, and has KindPackage.
+	Package *Package `json:"package,omitempty"`
+	// Runs is the package that the agent runs, if it is one of a package.
+	Runs *PackageRun `json:"runs,omitempty"`
 	// AgentPub is the agent's own key, and AgentSig its signature over everything else in the
 	// record (see Cosign). Both are set, or neither.
 	AgentPub Public    `json:"agent_pub,omitzero"`
@@ -163,6 +167,14 @@ func (a *Agent) checkFields(f *fields) {
 	f.Field(a.CardURL == "" || webAddress(a.CardURL), "card_url", "use an https address")
 	f.Field(isLine(a.Pricing, maxPricing), "pricing", "one line of at most %d bytes", maxPricing)
 	f.Field(a.Terms == "" || webAddress(a.Terms), "terms", "use an https address")
+	f.Field(a.Package == nil || a.Kind == KindPackage && a.Runs == nil && !own, "package",
+		"a package has the kind package, and neither runs nor a key")
+	if a.Package != nil {
+		a.Package.checkFields(f)
+	}
+	if a.Runs != nil {
+		a.Runs.checkFields(f)
+	}
 }
 
 func isCapability(s string) bool { return isTag(s, MaxCap) }
@@ -175,7 +187,7 @@ func (a *Agent) isEmpty() bool {
 		a.CardURL == "" && a.CardSHA256 == Hash{} && a.Pricing == "" && a.Terms == "" && a.Kind == "" &&
 		a.Inputs == nil && a.Outputs == nil &&
 		a.Created == 0 && a.Updated == 0 && a.Status == "" && a.StatusNote == "" && a.Owner == "" &&
-		a.Publisher == "" && a.Proof == nil
+		a.Publisher == "" && a.Proof == nil && a.Package == nil && a.Runs == nil
 }
 
 // typeConsent separates the agent's own signature from signatures of records; no record has this type.

@@ -70,6 +70,12 @@ func readAgent(a *Agent, payload []byte) bool {
 			return d.ReadText(&a.Pricing)
 		case "terms":
 			return d.ReadText(&a.Terms)
+		case "package":
+			a.Package = new(Package)
+			return readPackage(d, a.Package)
+		case "runs":
+			a.Runs = new(PackageRun)
+			return readRun(d, a.Runs)
 		case "agent_pub":
 			return readBinary(d, a.AgentPub[:])
 		case "agent_sig":
@@ -119,6 +125,62 @@ func readProof(d *canonical.Reader, p *AgentProof) bool {
 			return d.ReadText(&p.Origin)
 		case "at":
 			return d.ReadInt(&p.At)
+		}
+		return d.SkipValue()
+	})
+}
+
+func readPackage(d *canonical.Reader, p *Package) bool {
+	return d.ReadMembers(func(name []byte) bool {
+		switch string(name) {
+		case "version":
+			return d.ReadText(&p.Version)
+		case "licence":
+			return d.ReadText(&p.Licence)
+		case "entry":
+			return d.ReadText(&p.Entry)
+		case "module":
+			return readBinary(d, p.Module[:])
+		case "size":
+			return d.ReadInt(&p.Size)
+		case "grants":
+			return canonical.ReadList(d, &p.Grants, func(g *PackageGrant) bool { return readGrant(d, g) })
+		case "memory_mib":
+			return d.ReadInt(&p.MemoryMiB)
+		case "seconds":
+			return d.ReadInt(&p.Seconds)
+		case "readme":
+			return d.ReadText(&p.Readme)
+		case "state":
+			return d.ReadText(&p.State)
+		}
+		return d.SkipValue()
+	})
+}
+
+func readGrant(d *canonical.Reader, g *PackageGrant) bool {
+	return d.ReadMembers(func(name []byte) bool {
+		switch string(name) {
+		case "name":
+			return d.ReadText(&g.Name)
+		case "why":
+			return d.ReadText(&g.Why)
+		}
+		return d.SkipValue()
+	})
+}
+
+func readRun(d *canonical.Reader, r *PackageRun) bool {
+	return d.ReadMembers(func(name []byte) bool {
+		switch string(name) {
+		case "name":
+			return d.ReadText(&r.Name)
+		case "version":
+			return d.ReadText(&r.Version)
+		case "portal":
+			return d.ReadText((*string)(&r.Portal))
+		case "module":
+			return readBinary(d, r.Module[:])
 		}
 		return d.SkipValue()
 	})

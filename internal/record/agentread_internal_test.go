@@ -30,7 +30,7 @@ func sameRead(t *testing.T, payload []byte) bool {
 const complete = `{"agent_pub":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","agent_sig":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",` +
 	`"caps":["a","b/c"],"card_sha256":"AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","card_url":"https://a.example/c","created":1,"deleted":true,"description":"Zwei\nZeilen \"é\" \\ \u0001\t",` +
 	`"endpoints":[{"protocol":"a2a","url":"https://a.example/x"},{"new":[{}],"protocol":"mcp","url":"u"}],"epoch":2,"exp":3,"future":{"a":[1,true,"\\"],"b":false},"id":"x","inputs":["text/plain"],"iss":4,` +
-	`"kind":"k","languages":["de"],"name":"n","outputs":[],"owner":"o","portal":"p1","pricing":"free","proof":{"at":-5,"origin":"https://o","way":"hosted","why":"so"},"publisher":"a.example","seq":9007199254740991,` +
+	`"kind":"k","languages":["de"],"name":"n","outputs":[],"owner":"o","package":{"entry":"run","grants":[{"name":"find","new":1,"why":"w"},{}],"licence":"MIT","memory_mib":1,"module":"AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","new":[],"readme":"# R","seconds":2,"size":3,"state":"killed","version":"1.0.0"},"portal":"p1","pricing":"free","proof":{"at":-5,"origin":"https://o","way":"hosted","why":"so"},"publisher":"a.example","runs":{"module":"AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","name":"n","new":{},"portal":"p1","version":"1"},"seq":9007199254740991,` +
 	`"skills":[{"description":"d","examples":["e"],"id":"i","name":"n","new":1,"tags":["t","u"]},{"id":"","name":"\\\\"},{},{},{},{}],"status":"deprecated","status_note":"s","terms":"t","title":"\b\f\r\n","updated":0}`
 
 func TestReadAgent_AsJSON(t *testing.T) {

@@ -25,14 +25,16 @@ import (
 //   - Version is the record's seq: it changes with each record;
 //   - Liveness is unknown.
 //
-// An Invalid fault is returned for a tombstone, for a record of another portal than the card's, and
-// for a built-in agent: portals up to November 2026 publish theirs, but every portal has its own.
+// An Invalid fault is returned for a tombstone, for a record of another portal than the card's, for a
+// package, and for a built-in agent: portals up to November 2026 publish theirs, but every portal has its own.
 func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 	switch {
 	case r.Deleted:
 		return hub.Agent{}, fault.New(fault.Invalid, "The agent was removed from its portal.")
 	case r.Portal != card.Portal:
 		return hub.Agent{}, fault.New(fault.Invalid, "The agent's record is of another portal.")
+	case r.Package != nil:
+		return hub.Agent{}, fault.New(fault.Invalid, "The record describes a package, not an agent.")
 	case r.Kind == string(hub.Builtin):
 		return hub.Agent{}, fault.New(fault.Invalid, "The agent is built into its portal. Every portal has its own.")
 	}
