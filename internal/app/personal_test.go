@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/agenttest"
@@ -134,4 +135,47 @@ func TestErase_TakesANewSessionAndTheName(t *testing.T) {
 	}
 	bob.Must(http.MethodPost, "/account/delete", form("confirm", "bob"), http.StatusSeeOther)
 	bob.Must(http.MethodGet, "/api/v1/me", nil, http.StatusUnauthorized)
+}
+
+// Agents of an erased account leave other portals, whose pages and searches then have nothing that the person wrote.
+func TestErase_ReachesOtherPortals(t *testing.T) {
+	t.Parallel()
+	here, there := apptest.Start(t), apptest.Start(t)
+	far := agenttest.NewOpenAIServer(t)
+	marker, name := newMarker(), newMarker()
+	ada := here.User(t, "ada")
+	ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Does " + marker, "kind": "openai",
+		"endpoint": far.Base(agenttest.Echo), "visibility": "public", "config": map[string]string{"model": "x"}}, http.StatusCreated)
+	if err := there.Greet(t.Context(), here.URL()); err != nil {
+		t.Fatal(err)
+	}
+	bob := there.User(t, "bob")
+	page := "/api/v1/agents/" + name + "@" + here.Host
+	await := func(status int) {
+		t.Helper()
+		deadline, tick := time.After(2*time.Minute), time.NewTicker(50*time.Millisecond)
+		defer tick.Stop()
+		for {
+			a := bob.Do(http.MethodGet, page, nil)
+			if a.Status == status {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-deadline:
+				t.Fatalf("status %d, want %d: %.500s", a.Status, status, a.Body)
+			}
+		}
+	}
+	await(http.StatusOK)
+	if a := bob.Must(http.MethodGet, "/api/v1/search?q="+marker, nil, http.StatusOK); !strings.Contains(a.Body, name) {
+		t.Fatalf("the other portal finds no %s: %.500s", name, a.Body)
+	}
+	ada.Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": "ada", "messages": "delete"}, http.StatusNoContent)
+	await(http.StatusNotFound)
+	for _, path := range []string{"/api/v1/search?q=" + marker, "/agents?q=" + marker} {
+		if a := bob.Must(http.MethodGet, path, nil, http.StatusOK); strings.Contains(a.Body, name) || strings.Contains(a.Body, "Does "+marker) {
+			t.Errorf("%s has the agent", path)
+		}
+	}
 }
