@@ -277,6 +277,53 @@ func TestA2A_StreamThatEndsEarlyIsAskedFor(t *testing.T) {
 	}
 }
 
+// An error late in a stream ends the task with its reason, in each form of JSON-RPC that servers write, and the task is
+// not asked for: an agent may say for ever that it works on it.
+func TestA2A_ErrorLateInAStreamEndsTheTask(t *testing.T) {
+	for name, last := range map[string]string{
+		"an error":     `{"jsonrpc":"2.0","id":"1","error":{"code":-32603,"message":"the disk is full"}}`,
+		"id as number": `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the disk is full"}}`,
+		"without id":   `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the disk is full","data":[]}}`,
+		"code as text": `{"jsonrpc":"2.0","id":"1","error":{"code":"-32603","message":"the disk is full"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int64
+			far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var call struct {
+					ID     json.RawMessage
+					Method string
+				}
+				if json.NewDecoder(r.Body).Decode(&call) != nil {
+					return
+				}
+				if call.Method != "SendStreamingMessage" {
+					asked.Add(1)
+					io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(call.ID)+
+						`,"result":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}`)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				for _, result := range []string{`{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}`,
+					`{"artifactUpdate":{"taskId":"t1","artifact":{"artifactId":"a","parts":[{"text":"half of "}]}}}`} {
+					io.WriteString(w, `data: {"jsonrpc":"2.0","id":`+string(call.ID)+`,"result":`+result+"}\n\n")
+				}
+				io.WriteString(w, "data: "+strings.Replace(last, `"id":"1"`, `"id":`+string(call.ID), 1)+"\n\n")
+			}))
+			t.Cleanup(far.Close)
+			res, rec, err := runCall(t, newA2A(t), rpcCall(far.URL, true))
+			if err != nil || res.State != task.Failed || !strings.Contains(res.Reason, "the disk is full") {
+				t.Errorf("%+v %v", res, err)
+			}
+			if got := rec.Shown(); !strings.HasPrefix(got, "half of") {
+				t.Errorf("shown %q", got)
+			}
+			if n := asked.Load(); n > 1 { // one may be the cancellation
+				t.Errorf("the agent was asked %d times afterwards", n)
+			}
+		})
+	}
+}
+
 func TestA2A_CardPromisedStreams(t *testing.T) {
 	url, _ := rpcAgent(t, map[string]string{
 		"SendMessage": `{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"no streams here"},{"url":"https://example.com/x"}]}}`,
