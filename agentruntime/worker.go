@@ -403,7 +403,7 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 		Caller:     task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker:    task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
 		Parts:      withoutOwnMention(h.Ask.Parts, t.AgentHandle),
-		Via:        t.Via, Budget: t.Budget,
+		Via:        t.Via, Budget: t.Budget, Relayed: t.Face == chat.FaceRelay,
 		Files: w.chat.Files.ForTask(t),
 	}
 	if h.Ask.Sender.Kind != "agent" {

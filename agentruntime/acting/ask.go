@@ -100,14 +100,18 @@ func (a asking) target(ctx context.Context, c prompt.Invocation) (hub.Agent, err
 }
 
 // CallTool implements prompt.ToolCaller: it asks the agent and waits for the answer. If ctx ends, the question is
-// stopped, except when the portal stops: then the same call after the start waits for the same answer.
+// stopped, except when the portal stops: then the same call after the start waits for the same answer. A question of
+// that agent goes to the person as a *prompt.AskedBack, because the person is the one who can decide.
 func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string, isError bool, err error) {
 	args, err := a.read(c)
 	if err != nil {
 		return "", false, err
 	}
-	asked, err := a.tools.chats.AskAside(ctx, chat.Aside{TaskID: a.call.TaskID, Agent: args.Agent, Text: args.Text,
-		CallID: callID(c.ID), Earlier: c.Earlier})
+	q := chat.Aside{TaskID: a.call.TaskID, Agent: args.Agent, Text: args.Text, CallID: callID(c.ID), Earlier: c.Earlier}
+	if r := c.Reply; r != nil {
+		q.Text, q.Resumes, q.Relayed, q.CallID = r.Text, r.TaskID, r.Own, callID(c.ID+"\x00"+r.ID)
+	}
+	asked, err := a.tools.chats.AskAside(ctx, q)
 	if err != nil {
 		return "", false, err
 	}
@@ -127,8 +131,10 @@ func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string,
 	switch t.State {
 	case task.Completed:
 		return text, false, nil
-	case task.InputRequired, task.AuthRequired:
-		return "It needs an answer first. Ask it again with the answer, or tell the person:\n" + text, false, nil
+	case task.InputRequired:
+		return "", false, &prompt.AskedBack{Agent: asked.Task.AgentHandle, TaskID: t.ID, Question: text}
+	case task.AuthRequired:
+		return "It needs an authorization first. Tell the person:\n" + text, false, nil
 	}
 	return fmt.Sprintf("It ended without a result (%s): %s", t.State, text), true, nil
 }

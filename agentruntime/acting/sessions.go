@@ -2,9 +2,7 @@ package acting
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,45 +171,6 @@ var (
 	_ task.ToolCalls   = (*session)(nil)
 )
 
-// sessionState is stored with the checkpoint of the task, so that a question that was interrupted goes on and the
-// person's answer reaches the call.
-type sessionState struct {
-	// Message is the id of the message that was processed last. An answer to a question has another id.
-	Message string `json:"message"`
-	// Asked is the number of questions to agents so far, Open those that have no answer yet.
-	Asked int            `json:"asked,omitempty"`
-	Open  []openQuestion `json:"open,omitempty"`
-	// Waiting is the call that the person is asked about. Granted is the key of the call that the person agreed to.
-	Waiting *waitingCall `json:"waiting,omitempty"`
-	Granted string       `json:"granted,omitempty"`
-}
-
-// openQuestion is a question to an agent. Number is its place among the questions of the task, Key that of its call.
-// Agreed is true if the person agreed to this very call.
-type openQuestion struct {
-	Number int    `json:"number"`
-	Key    string `json:"key"`
-	Agreed bool   `json:"agreed,omitempty"`
-}
-
-// waitingCall is a call of ask that the person is asked about.
-type waitingCall struct {
-	Target   string          `json:"target"`
-	Args     json.RawMessage `json:"args"`
-	Keeps    bool            `json:"keeps,omitempty"`
-	KeepsAll bool            `json:"keeps_all,omitempty"`
-}
-
-func (w waitingCall) permission() prompt.Permission {
-	return prompt.Permission{Keeps: w.Keeps, KeepsAll: w.KeepsAll}
-}
-
-// keyOf identifies a call by its target and arguments, of which an answer of the person is about both.
-func keyOf(target string, args json.RawMessage) string {
-	sum := sha256.Sum256([]byte(target + "\x00" + string(args)))
-	return hex.EncodeToString(sum[:16])
-}
-
 // Access implements task.ToolSession.
 func (x *session) Access() (address, token string) { return x.owner.address, x.token }
 
@@ -222,6 +181,9 @@ func (x *session) Reply() string { return x.reply }
 func (x *session) Question() (text, short string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if b := x.st.Back; b != nil && b.Reply == nil {
+		return b.Asked.Shown()
+	}
 	tool, ok := x.findTool(grant.Ask)
 	if x.st.Waiting == nil || !ok {
 		return "", ""
@@ -285,6 +247,11 @@ func (x *session) saveState(ctx context.Context) error {
 
 // takeAnswer takes the message of the call as the person's answer, if a question waits for one.
 func (x *session) takeAnswer(ctx context.Context) error {
+	if x.takeRelayed() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.saveState(ctx)
+	}
 	w := x.st.Waiting
 	if w == nil || x.st.Message == x.call.MessageID {
 		return nil
@@ -423,8 +390,12 @@ func (x *session) askAgent(ctx context.Context, tool prompt.Tool, asker asking,
 		return refusal, true, err
 	}
 	x.out.Status("Asking " + p.Target + "…")
+	key := keyOf(p.Target, args)
+	x.mu.Lock()
+	reply := x.replyTo(key)
+	x.mu.Unlock()
 	text, failed, err := asker.CallTool(p.Context, prompt.Invocation{ID: "question " + strconv.Itoa(q.Number),
-		Args: args, Earlier: q.Number})
+		Args: args, Earlier: q.Number, Reply: reply})
 	if errors.Is(context.Cause(ctx), task.ErrShutdown) {
 		x.endAsking()
 		return "", false, context.Cause(ctx) // It goes on after the start.
@@ -437,7 +408,14 @@ func (x *session) askAgent(ctx context.Context, tool prompt.Tool, asker asking,
 	x.endAsking()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.st.Open = slices.DeleteFunc(x.st.Open, func(o openQuestion) bool { return o.Number == q.Number })
+	if reply != nil {
+		x.st.Back = nil
+	}
+	if back, ok := errors.AsType[*prompt.AskedBack](err); ok {
+		text, failed, err = x.beginRelay(key, back), true, nil
+	} else {
+		x.st.Open = slices.DeleteFunc(x.st.Open, func(o openQuestion) bool { return o.Number == q.Number })
+	}
 	if !x.closed {
 		if serr := x.saveState(context.WithoutCancel(ctx)); serr != nil && err == nil {
 			err = serr

@@ -96,17 +96,19 @@ type Tool struct {
 }
 
 // Invocation is one call of a tool. The ID is unique within the task. Earlier is the number of calls of repeatable
-// tools that the task made before.
+// tools that the task made before. Reply is the answer to the question of the same call made before, nil for none.
 type Invocation struct {
 	ID      string
 	Args    json.RawMessage
 	Earlier int
+	Reply   *Reply
 }
 
 // ToolCaller runs one tool.
 type ToolCaller interface {
 	// CallTool runs the tool. isError marks a failure that the tool itself reports. err is set when the tool could not
-	// be called; the sentence of a *fault.Error is shown to the model. It must return soon after ctx ends.
+	// be called; the sentence of a *fault.Error is shown to the model. An *AskedBack asks the person first, for tools
+	// that are Repeatable. It must return soon after ctx ends.
 	CallTool(ctx context.Context, c Invocation) (text string, isError bool, err error)
 }
 

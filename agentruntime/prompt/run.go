@@ -85,7 +85,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return failedResult(r.shownParts(), "The portal was interrupted twice while this was being answered. "+
 			"Ask again."), nil
 	}
-	if r.st.Waiting != nil {
+	if r.st.waits() {
 		return r.waitingResult(), nil // The question was asked before a restart and is not answered yet.
 	}
 	if len(r.st.Base) == 0 {
@@ -136,7 +136,7 @@ func (r *run) loadState(ctx context.Context) (*state, error) {
 		_, r.pictures = attach.ForModel(ctx, c)
 	}
 	if c.MessageID != st.Message {
-		if st.Waiting == nil {
+		if !st.waits() {
 			st = fresh // The message is a new question, not an answer.
 		} else {
 			r.takeAnswer(st)
@@ -153,6 +153,10 @@ func (r *run) loadState(ctx context.Context) (*state, error) {
 // person: an agent would otherwise permit calls for its own work in the person's name.
 func (r *run) takeAnswer(st *state) {
 	text := speech.FrameWithMark(st.Mark).RemoveMark(task.PlainText(r.call.Parts))
+	if st.Waiting == nil {
+		r.takeRelayed(st, text)
+		return
+	}
 	self := []string{strings.ToLower(r.call.Agent.Name), strings.ToLower(r.call.Agent.Handle)}
 	w := st.Waiting
 	st.Message, st.Said, st.Thoughts, st.Waiting = r.call.MessageID, "", "", nil
@@ -203,7 +207,7 @@ func (r *run) answerCall(ctx context.Context, c openai.ToolCall) error {
 		r.st.addResult(c.ID, "Not called: the arguments do not fit the tool: "+clipText(why, maxAbout))
 		return nil
 	}
-	call := Invocation{ID: c.ID, Args: args, Earlier: r.earlierCalls(c.ID)}
+	call := Invocation{ID: c.ID, Args: args, Earlier: r.earlierCalls(c.ID), Reply: r.st.replyTo(c.ID)}
 	p, why, err := r.beginCall(ctx, t, call)
 	if err != nil {
 		return err
@@ -284,6 +288,8 @@ func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, cal
 	case granted, !lost && t.Owned && r.cfg.Unasked, !lost && p.Decision == grant.Allowed:
 	case r.st.Repeating == c.ID && r.st.Agreed: // The person agreed before the interruption.
 		granted = true
+	case call.Reply != nil: // It goes on; the person agreed before it began.
+		granted = true
 	case !mayConsent(r.call.Caller):
 		r.st.addResult(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is "+
 			"not a person who asks.")
@@ -303,10 +309,14 @@ func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, cal
 		return err
 	}
 	text, err := r.useTool(ctx, p.Context, t, call)
-	if err != nil {
+	asked := askedBack(err)
+	if err != nil && asked == nil {
 		return err
 	}
-	r.st.Making, r.st.Repeating, r.st.Agreed = "", "", false
+	r.st.Making, r.st.Repeating, r.st.Agreed, r.st.Relayed = "", "", false, nil
+	if asked != nil {
+		return r.askBack(ctx, c, asked)
+	}
 	r.st.addResult(c.ID, text)
 	return r.st.saveState(ctx, r.out)
 }
@@ -333,6 +343,10 @@ func (r *run) askPerson(ctx context.Context, w *waiting) error {
 // waitingResult is the result of a task that asked the person for consent: state input required, with
 // the short question as the reason.
 func (r *run) waitingResult() task.Result {
+	if r.st.Waiting == nil {
+		_, short := r.st.Relayed.Asked.Shown()
+		return task.Result{State: task.InputRequired, Parts: r.shownParts(), Reason: short}
+	}
 	return task.Result{State: task.InputRequired, Parts: r.shownParts(), Reason: r.st.Waiting.Short}
 }
 

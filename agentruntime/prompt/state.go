@@ -37,6 +37,8 @@ type state struct {
 	// Waiting is the call that a person is asked about, nil for none. Granted is the call that the
 	// person consented to; it is never stored.
 	Waiting *waiting `json:"waiting,omitempty"`
+	// Relayed is the question that an asked agent has for the person, nil for none.
+	Relayed *relayed `json:"relayed,omitempty"`
 	Granted *waiting `json:"-"`
 }
 

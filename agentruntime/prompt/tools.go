@@ -174,7 +174,7 @@ func echoCall(c openai.ToolCall) (openai.ToolCall, error) {
 }
 
 // useTool makes one call and returns the text for the model, which includes failures of the tool. The
-// error is only that of ctx. within is the context of the permission.
+// error is that of ctx, or an *AskedBack of a repeatable tool. within is the context of the permission.
 func (r *run) useTool(ctx, within context.Context, t Tool, c Invocation) (string, error) {
 	status := fmt.Sprintf("Using %s of %s…", cleanName(t.Name), cleanName(t.Agent))
 	if t.Title != "" || t.Name == grant.Ask {
@@ -192,6 +192,9 @@ func (r *run) useTool(ctx, within context.Context, t Tool, c Invocation) (string
 	text, isError, err := t.Caller.CallTool(tctx, c)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
+	}
+	if asked := askedBack(err); asked != nil && t.Repeatable {
+		return "", asked
 	}
 	from := fmt.Sprintf("%s of %s", cleanName(t.Name), cleanName(t.Agent))
 	if t.Title != "" {

@@ -111,7 +111,12 @@ func (d *Peer) callerValue(call task.Call) string {
 	if c.Kind == "guest" {
 		kind, name = "guest", "guest"
 	}
-	return fmt.Sprintf("kind=%s, id=%q, handle=%q", kind, d.cfg.Portals.MarkCaller(call.Agent.Portal, c.ID), name+"@"+d.cfg.Portal)
+	out := fmt.Sprintf("kind=%s, id=%q, handle=%q", kind, d.cfg.Portals.MarkCaller(call.Agent.Portal, c.ID),
+		name+"@"+d.cfg.Portal)
+	if call.Relayed {
+		out += ", words=own"
+	}
+	return out
 }
 
 // introduced is a RoundTripper that adds the person, the chain of agents and the budget to requests,

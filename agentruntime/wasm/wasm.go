@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"agentsite/agentruntime/wasm/sandbox"
 	"agentsite/internal/fault"
@@ -166,7 +167,7 @@ func (d *Driver) newRun(ctx context.Context, call task.Call, conf hub.WasmConfig
 		r.in.Text = cmp.Or(at.Text, r.in.Text)
 	case at.Waiting == waitsForPermission:
 		r.in.Text, r.in.State, r.in.Answer = at.Text, at.State, at.Answer
-		if reply := r.toolReply(); reply != "" && reply != agreedReply {
+		if reply := r.toolReply(); reply != "" && !strings.HasSuffix(reply, callAgain) {
 			r.refusal = reply
 		}
 	default:
@@ -177,8 +178,8 @@ func (d *Driver) newRun(ctx context.Context, call task.Call, conf hub.WasmConfig
 	return r, nil
 }
 
-// agreedReply is the reply of a session after the person agreed to the call.
-const agreedReply = "The person agrees. Call ask again with the same arguments."
+// callAgain ends the reply of a session after the person agreed to the call or answered the agent that was asked.
+const callAgain = "Call ask again with the same arguments."
 
 func (r *run) toolReply() string {
 	if r.tools == nil {

@@ -160,7 +160,7 @@ func (q *methodCall) sendMessage() (any, error) {
 			// with a push configuration the call returns at once, because the client gets each state by
 			// push
 			Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Budget: budget,
-			Once: q.usesExtension(a2a.ExtOnce)})
+			Once: q.usesExtension(a2a.ExtOnce), Relayed: q.proven.OwnWords})
 	if errors.Is(err, task.ErrLoop) {
 		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "LOOP_DETECTED", Text: fault.As(err).Safe}
 	}

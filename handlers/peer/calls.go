@@ -141,7 +141,9 @@ func (c *Calls) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Acto
 		who.Handle = "guest"
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return ident.PortalActor(string(asker.Portal), host, who.ID, who.Handle), nil
+	actor = ident.PortalActor(string(asker.Portal), host, who.ID, who.Handle)
+	actor.OwnWords = who.Own
+	return actor, nil
 }
 
 // readMessage reads the body of a call, with a smaller limit for a portal that was not verified at its

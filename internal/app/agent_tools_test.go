@@ -100,7 +100,7 @@ func (e *elsewhere) Execute(ctx context.Context, ec *a2asrv.ExecutorContext) ite
 			switch {
 			case err != nil:
 				said = "The call failed: " + err.Error()
-			case strings.HasPrefix(answer, "Not called yet"):
+			case strings.HasPrefix(answer, "Not called yet"), strings.HasPrefix(answer, "Not answered yet"):
 				state, said = sdk.TaskStateInputRequired, "Please wait, my token is "+h.Token
 			default:
 				said = "It said: " + answer + " by " + h.Token

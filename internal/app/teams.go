@@ -175,7 +175,7 @@ func (t teamPorts) RootOf(ctx context.Context, taskID string) (clientID, callerI
 			return "", "", err
 		case face == "goal":
 			return asked, caller, nil
-		case face != "agent":
+		case face != "agent" && face != chat.FaceRelay:
 			return "", "", nil
 		}
 		taskID, _, _ = strings.Cut(asked, "/")

@@ -25,13 +25,21 @@ type Aside struct {
 	CallID string
 	// Earlier is the number of questions that the agent asked before in this task. Each leaves less for the next.
 	Earlier int
+	// Resumes is the id of the waiting task that Text is the input of, "" for a new question. Relayed is true if Text
+	// has the words of the person behind the task, who was shown what that task asks.
+	Resumes string
+	Relayed bool
 }
 
 // Asides asks agents for other agents.
 type Asides struct{ svc *Service }
 
-// faceAgent is the Face of questions that agents ask by themselves.
-const faceAgent = "agent"
+// faceAgent is the Face of questions that agents ask by themselves, FaceRelay that of answers of the person which agents
+// pass on. Only this package gives these faces.
+const (
+	faceAgent = "agent"
+	FaceRelay = "relay"
+)
 
 // Ask sends a question of a working agent to another one. The person behind the task needs the right to talk to
 // that agent; the chain of agents, the time and the number of further calls only shrink. It returns after the question
@@ -61,6 +69,10 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 	}
 	p := Post{Title: TitleOf(parts), Message: Message{ID: ident.NewID(), ClientID: t.ID + "/" + a.CallID, Kind: Text,
 		Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, Parts: parts, CreatedAt: k.CreatedAt}}
+	p.Resumes = a.Resumes
+	if a.Relayed && a.Resumes != "" {
+		k.Face = FaceRelay
+	}
 	first := FirstAsk{CallerID: t.CallerID, AgentID: ref.ID, ClientID: "aside/" + t.ConversationID + "/" + t.AgentID}
 	ctx = context.WithoutCancel(ctx) // An end of the asking task must not hide that the question is stored.
 	for range 2 {
@@ -68,7 +80,7 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 		if _, ok := errors.AsType[*AskedBefore](err); ok {
 			continue // Another question of the same agents has opened the conversation meanwhile.
 		}
-		if err == nil && !out.Repeat {
+		if err == nil && !out.Repeat && a.Resumes == "" {
 			d.note(ctx, t, out, ref, a.Text)
 		}
 		if err == nil && !out.Task.State.Terminal() {

@@ -30,6 +30,9 @@ type Ask struct {
 	TaskID string
 	// Face names the protocol endpoint that received the question.
 	Face string
+	// Relayed is true if the caller states that Parts has the person's own words, which the agents in Via passed on. It
+	// counts for the input of a waiting task, and for people of other portals: those portals could as well invent them.
+	Relayed bool
 	// Wait means that the caller need not know of the task before it has ended or waits for input. An instant agent
 	// may then be asked before anything is stored, and question and answer are stored in one transaction.
 	Wait bool
@@ -67,6 +70,9 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	}
 	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via, Budget: a.Budget,
 		refuseBusy: true}
+	if a.Relayed && a.TaskID != "" && actor.Kind == ident.Portal {
+		d.Face = FaceRelay
+	}
 	if err := checkDraft(actor, d); err != nil {
 		return Asked{}, err
 	}

@@ -22,7 +22,7 @@ func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, erro
 	}
 	// Questions of agents and of other portals stand in conversations with settings that no person has chosen. They have the
 	// bounds of the question that led to them.
-	if t.Budget.IsSet() && (t.Face == faceAgent || t.CallerKind == string(ident.Portal)) {
+	if t.Budget.IsSet() && (t.Face == faceAgent || t.Face == FaceRelay || t.CallerKind == string(ident.Portal)) {
 		set.Turns = MaxSettings.Turns
 	}
 	// Each answer of the chain so far (t.Hop) and the answer of this task count as one turn.

@@ -185,7 +185,7 @@ func withFiles(answer, made []task.Part) []task.Part {
 // or token: only the rights of its kind and id.
 func callerOf(t task.Task) ident.Actor {
 	a := ident.Actor{Kind: ident.ActorKind(t.CallerKind), ID: t.CallerID, Name: t.CallerHandle, Addr: t.CallerID,
-		Through: t.Face == faceAgent}
+		Through: t.Face == faceAgent || t.Face == FaceRelay}
 	switch a.Kind {
 	case ident.Guest:
 		a.Name = ""

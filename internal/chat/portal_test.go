@@ -174,3 +174,43 @@ func TestAllowance_IsWithinTheRoomAndWhatCame(t *testing.T) {
 		t.Errorf("%+v %v", none, err)
 	}
 }
+
+// The statement that agents only passed the person's words on counts for the input of a waiting task, and from portals
+// alone: a program of a person here could otherwise agree in their name.
+func TestAsk_RelayedWordsAreInputFromPortals(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		own, resumes bool
+		face         string
+	}{"portal": {false, true, chat.FaceRelay}, "portal, a new question": {false, false, "a2a"}, "person": {true, true, "page"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			actor := w.visitor("p1a", "ada")
+			first := ask("calc", "go")
+			if c.own {
+				actor, first.Face = w.ada, "page"
+			}
+			done, err := w.Ask(t.Context(), actor, first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Finish(t.Context(), done.Task, task.Result{State: task.InputRequired, Reason: "May I?"}); err != nil {
+				t.Fatal(err)
+			}
+			in := ask("calc", "yes")
+			in.Relayed, in.Face = true, first.Face
+			if c.resumes {
+				in.TaskID = done.Task.ID
+			} else {
+				in.Context = done.ConversationID
+			}
+			if done, err = w.Ask(t.Context(), actor, in); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.task(done.Task.ID); got.Face != c.face || got.State != task.Submitted {
+				t.Errorf("face %q, %s", got.Face, got.State)
+			}
+		})
+	}
+}

@@ -65,6 +65,9 @@ type Actor struct {
 	Scopes   []Scope
 	// Through is true for the person behind an agent that acts for them, by a permission that they gave.
 	Through bool
+	// OwnWords is true for a person of another portal, if that portal states that the request has their own words and
+	// agents only passed them on.
+	OwnWords bool
 	// Addr is the client's address without port, under which requests are counted and limited. It is not
 	// an identity. An IPv6 address is cut to its /64.
 	Addr string

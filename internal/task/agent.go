@@ -82,6 +82,9 @@ type Call struct {
 	// Caller is the account or guest behind the call. Speaker is the author of Parts: an agent, where
 	// one agent calls another for that person; zero when the caller wrote them.
 	Speaker Speaker
+	// Relayed is true for an answer of the person, in their own words, to a question that an agent which was asked by
+	// other agents put to them; the agents in between passed both on.
+	Relayed bool
 	// Parts is the content of the message to answer. History has the earlier messages, oldest
 	// first, reduced to those that may be sent to the agent.
 	Parts   []Part
@@ -146,8 +149,11 @@ func (c Call) AskedBy() Speaker {
 }
 
 // ThroughAgents reports whether an agent, of this portal or another one, made the request in the name of the caller.
-// Decisions that only the person may make do not count then.
-func (c Call) ThroughAgents() bool { return len(c.Via) > 0 || c.AskedBy().Kind == "agent" }
+// Decisions that only the person may make do not count then. An answer of the person that agents only passed on is not
+// theirs.
+func (c Call) ThroughAgents() bool {
+	return !c.Relayed && (len(c.Via) > 0 || c.AskedBy().Kind == "agent")
+}
 
 // SummaryKey names a summary. A summary of one Call.Scope is not used in another.
 type SummaryKey struct{ ConversationID, AgentID, CallerID, Scope string }

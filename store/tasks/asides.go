@@ -10,7 +10,7 @@ import (
 // Asides implements chat.Tasks. The client ids of the questions begin with the id of the asking task.
 func (d *Tasks) Asides(ctx context.Context, t task.Task) ([]task.Task, error) {
 	var rows []taskRow
-	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE face = 'agent'`+ActiveStates+`
+	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE face IN ('agent', 'relay')`+ActiveStates+`
 		AND conversation_id IN (SELECT conversation_id FROM first_asks WHERE caller_id = ?1 AND client_id = ?2)
 		AND EXISTS (SELECT 1 FROM client_ids c WHERE c.conversation_id = tasks.conversation_id AND c.sender_id = ?3
 			AND c.client_id > ?4 || '/' AND c.client_id < ?4 || '0' AND c.seq = tasks.message_seq)
@@ -40,7 +40,7 @@ func (d *Tasks) Orphans(ctx context.Context) ([]task.Task, error) {
 		(SELECT t.id FROM outbox o JOIN tasks t ON t.id = o.ref
 			JOIN client_ids c ON c.conversation_id = t.conversation_id AND c.seq = t.message_seq
 			LEFT JOIN tasks p ON p.id = substr(c.client_id, 1, 26)
-			WHERE o.topic = 'task' AND t.face = 'agent' AND substr(c.client_id, 27, 1) = '/'
+			WHERE o.topic = 'task' AND t.face IN ('agent', 'relay') AND substr(c.client_id, 27, 1) = '/'
 			AND (p.id IS NULL OR p.state IN ('completed', 'failed', 'canceled', 'rejected')))
 		ORDER BY id`); err != nil {
 		return nil, engine.MapError(err)

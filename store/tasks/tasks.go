@@ -330,6 +330,9 @@ const waitingQuery = `SELECT ` + taskColumns +
 	` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
 	AND state IN ('input_required', 'auth_required') AND (?4 = '' OR id = ?4) ORDER BY id DESC LIMIT 1`
 
+// relayed is chat.FaceRelay.
+const relayed = "relay"
+
 // AskAgent gives an addressed agent its task for the message seq: the agent's task that waits for the
 // caller's input continues, or else a new one is submitted. A message of another agent always submits a
 // new one, because it is no answer of the caller. If resumes is set, that task must be waiting; else it
@@ -355,12 +358,15 @@ func AskAgent(t engine.Tx, k task.Task, seq int64, resumes string) (task.Task, e
 	}
 	w.State, w.MessageSeq, w.Attempt, w.Reason, w.Share, w.Via, w.Budget = task.Submitted, seq, 0, "", k.Share, k.Via,
 		k.Budget
+	if k.Face == relayed || w.Face == relayed { // The other faces say where the task began.
+		w.Face = k.Face
+	}
 	root := waiting[0].RootSeq
 	if w.Hop == 0 {
 		root = seq
 	}
-	if _, err := t.Exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ?, caller_group = ? WHERE id = ?`,
-		seq, root, w.Share, w.Via.String(), w.Budget.String(), now, k.CallerGroup, w.ID); err != nil {
+	if _, err := t.Exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, face = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ?, caller_group = ? WHERE id = ?`,
+		seq, root, w.Face, w.Share, w.Via.String(), w.Budget.String(), now, k.CallerGroup, w.ID); err != nil {
 		return k, err
 	}
 	return w, enqueueWork(t, TopicTask, w.ID)

@@ -97,7 +97,7 @@ var callerWords = map[string]string{"guest": "a visitor", "person": "a person wi
 
 // faceWords maps names of protocol endpoints to words for people.
 var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP",
-	"openai": "the OpenAI API", "embed": "a site that shows it"}
+	"openai": "the OpenAI API", "embed": "a site that shows it", "relay": "an answer that agents passed on"}
 
 func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 	row := templates.CallRow{Who: callerWords[c.CallerKind], Face: faceWords[c.Face],

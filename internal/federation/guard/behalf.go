@@ -15,6 +15,8 @@ type OnBehalfOf struct {
 	// Handle is the person's handle as the asking portal states it. Only the name before the @ may be
 	// used: the host must come from the verified portal.
 	Handle string
+	// Own is true if the portal states that the message has the person's own words, although agents pass it on.
+	Own bool
 }
 
 const maxFor = 1 << 10
@@ -51,6 +53,8 @@ func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
 			b.ID = value
 		case "handle":
 			b.Handle = value
+		case "words":
+			b.Own = value == "own"
 		}
 		if s = strings.TrimLeft(after, " \t"); s == "" {
 			break

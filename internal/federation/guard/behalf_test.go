@@ -10,9 +10,11 @@ func TestParseFor(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]OnBehalfOf{
 		"": {},
-		`kind=person, id="abc", handle="ada@a.example"`: {"person", "abc", "ada@a.example"},
-		`handle="a\"b\\c",id="x" ,  kind=guest, more=1`: {"guest", "x", `a"b\c`},
-		`kind=person, id="a,b=c", handle="x"`:           {"person", "a,b=c", "x"},
+		`kind=person, id="abc", handle="ada@a.example"`: {Kind: "person", ID: "abc", Handle: "ada@a.example"},
+		`handle="a\"b\\c",id="x" ,  kind=guest, more=1`: {Kind: "guest", ID: "x", Handle: `a"b\c`},
+		`kind=person, id="a,b=c", handle="x"`:           {Kind: "person", ID: "a,b=c", Handle: "x"},
+		`kind=person, id="x", handle="y", words=own`:    {Kind: "person", ID: "x", Handle: "y", Own: true},
+		`kind=person, id="x", handle="y", words=mine`:   {Kind: "person", ID: "x", Handle: "y"},
 	} {
 		if got, err := ParseOnBehalfOf(in); err != nil || got != want {
 			t.Errorf("%q: %+v %v", in, got, err)

@@ -1,0 +1,49 @@
+package acting
+
+import (
+	"strings"
+
+	"agentsite/agentruntime/prompt"
+	"agentsite/internal/task"
+)
+
+// askedBack is a question for the person of an agent that was asked. Key is that of the call, Reply is nil until the
+// question is answered.
+type askedBack struct {
+	Key   string           `json:"key"`
+	Asked prompt.AskedBack `json:"asked"`
+	Reply *prompt.Reply    `json:"reply,omitempty"`
+}
+
+// relayedText is the result of a call for the agent while the person is asked.
+const relayedText = "Not answered yet: the agent asks the person something. End your turn with input-required. After " +
+	"the answer you are continued; then call again with the same arguments."
+
+// beginRelay stores the question of an asked agent; the caller holds mu. It returns the result of the call for the agent.
+func (x *session) beginRelay(key string, asked *prompt.AskedBack) string {
+	if b := x.st.Back; x.st.Waiting != nil || b != nil && b.Reply == nil && b.Key != key {
+		return "Not answered yet: the person is asked something else first. End your turn with input-required."
+	}
+	x.st.Back = &askedBack{Key: key, Asked: *asked}
+	return relayedText
+}
+
+// takeRelayed takes the message of the call as the answer to the question of an asked agent, if one waits for it.
+func (x *session) takeRelayed() bool {
+	b := x.st.Back
+	if b == nil || b.Reply != nil || x.st.Message == x.call.MessageID {
+		return false
+	}
+	reply := prompt.NewReply(x.call, b.Asked.TaskID, strings.TrimSpace(task.PlainText(x.call.Parts)))
+	b.Reply = &reply
+	x.reply = "The person answered " + b.Asked.Agent + ". Call ask again with the same arguments."
+	return true
+}
+
+// replyTo returns the answer to the question that a call led to, nil for none; the caller holds mu.
+func (x *session) replyTo(key string) *prompt.Reply {
+	if x.st.Back == nil || x.st.Back.Key != key {
+		return nil
+	}
+	return x.st.Back.Reply
+}
