@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,6 +38,7 @@ type ConversationView struct {
 	Pinned, Archived                bool
 	Notify                          string     // notifications for all messages (""), for mentions, or for nothing
 	Grants                          []GrantRow // of the reader, in this conversation only
+	Speaker                         string     // handle of the agent chosen to answer messages without a mention
 	Settings                        string     // sentence on which agent answers messages without a mention
 	MaxFile                         int64
 	BranchedHref                    string // address of the conversation that this one was copied from
@@ -211,4 +213,29 @@ var shortcuts = []shortcut{
 	{[]string{"N"}, "first unread message"},
 	{[]string{"G"}, "newest message"},
 	{[]string{"?"}, "this list"},
+}
+
+// answering returns the agent that answers a message without a mention: the chosen one, or the only one.
+func (v ConversationView) answering() (now Member) {
+	agents := 0
+	for _, m := range v.Members {
+		if m.Person {
+			continue
+		}
+		if v.Speaker == m.Ref {
+			return m
+		}
+		agents++
+		now = m
+	}
+	if agents != 1 {
+		return Member{}
+	}
+	return now
+}
+
+// otherAgents returns the agents of the conversation besides the one that answers.
+func (v ConversationView) otherAgents() []Member {
+	now := v.answering()
+	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return m.Person || m.Ref == now.Ref })
 }

@@ -119,6 +119,7 @@ func TestGrants(t *testing.T) {
 			b.until("the permission beside the conversation", `document.querySelector(".side-body").textContent.includes("may ask calc")`)
 			if s.width == desk.width {
 				b.shot("grants-side-"+picture, false)
+				b.click(".side-settings > summary")
 				b.press("form[action$='/ask-again'] button")
 			} else {
 				ada.Must(http.MethodPost, chat+"/ask-again", url.Values{}, http.StatusSeeOther)

@@ -346,6 +346,7 @@ func cells() map[string]cell {
 		"POST /chat/{id}":                         {object: room, body: fixed(form("text", "2+2", "client_id", "one"))},
 		"POST /chat/{id}/stop":                    {object: room, body: fixed(form())},
 		"POST /chat/{id}/rename":                  {object: room, body: fixed(form("title", "Another"))},
+		"POST /chat/{id}/agent":                   {object: room, body: fixed(form("agent", "guide"))},
 		"POST /chat/{id}/members":                 {object: room, body: fixed(form("member", "guide"))},
 		"POST /chat/{id}/members/remove":          {object: room, body: fixed(form("member", "calc"))},
 		"POST /chat/{id}/members/remove [person]": {object: room, body: fixed(form("member", people["other"]+"x"))},

@@ -1,5 +1,6 @@
 // Fields that choose members of a conversation: search as you type, and chips for those that are chosen. A field with
-// data-members="one" sends its form with the first choice. Without the script the field takes handles with commas.
+// data-members="one" sends its form with the first choice; one with data-members="agent" takes one agent and waits for
+// a button. Without the script the field takes handles with commas.
 "use strict";
 
 (() => {
@@ -8,6 +9,7 @@
 
   function choose(input) {
     const one = input.dataset.members === "one";
+    const agent = input.dataset.members === "agent";
     const form = input.form;
     const box = document.createElement("div");
     box.className = "member-field";
@@ -54,6 +56,11 @@
         form.requestSubmit();
         return;
       }
+      if (agent) {
+        input.value = ref;
+        form.querySelector("button").focus();
+        return;
+      }
       input.value = "";
       if (chosen.has(ref)) return;
       const chip = document.createElement("li");
@@ -84,7 +91,7 @@
         const answer = await fetch("/chat/members?" + new URLSearchParams({ q }), { headers: { Accept: "text/html" }, signal: running.signal });
         if (!answer.ok || document.activeElement !== input) return;
         const found = window.agentsite.fragment(await answer.text());
-        const options = [...found.querySelectorAll("[role=option]")].filter((o) => !chosen.has(o.dataset.ref));
+        const options = [...found.querySelectorAll("[role=option]")].filter((o) => !chosen.has(o.dataset.ref) && !(agent && "person" in o.dataset));
         options.forEach((o, i) => { o.id = list.id + "-" + i; });
         at = -1;
         list.replaceChildren(...options);

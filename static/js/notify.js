@@ -43,6 +43,11 @@
     else unread.delete(conversation);
     show();
   }
+  /** A chat was read, here or in another tab. */
+  function wasRead(conversation) {
+    set(conversation, 0);
+    document.dispatchEvent(new CustomEvent("agentsite:read", { detail: conversation }));
+  }
 
   site.badge = {
     set,
@@ -52,7 +57,7 @@
     },
     /** A conversation was read here: other tabs need not count it. */
     read(conversation) {
-      set(conversation, 0);
+      wasRead(conversation);
       if (!signedIn) return;
       remember();
       channel?.postMessage({ type: "read", conversation });
@@ -189,7 +194,7 @@
         const e = clean(data);
         if (e) heard(e);
       } else if (data.type === "read" && typeof data.conversation === "string") {
-        if (data.conversation !== here) set(data.conversation, 0);
+        if (data.conversation !== here) wasRead(data.conversation);
         remember();
       } else if (data.type === "seen" && typeof data.key === "string") {
         seen.add(data.key);

@@ -166,6 +166,9 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 	}
 	for _, m := range c.Members {
 		s := who(chat.Sender{Kind: m.Kind, ID: m.ID, Handle: m.Handle})
+		if m.Kind == "agent" && m.ID == c.Settings.SpeakerID {
+			v.Speaker = s.Ref
+		}
 		me := api.IsMe(actor, m)
 		if me {
 			v.Me = m.Handle

@@ -23,6 +23,7 @@ func (d *Room) declareRoutes(r chi.Router) {
 	r.Post("/chat/{id}/m/{seq}/branch", d.site.Page(d.branchMessage))
 
 	r.Post("/chat/{id}/rename", d.site.Page(d.renameChat))
+	r.Post("/chat/{id}/agent", d.site.Page(switchAgent(d)))
 	r.Post("/chat/{id}/members", d.site.Page(d.inviteMember))
 	r.Post("/chat/{id}/members/remove", d.site.Page(d.removeMember))
 	r.Post("/chat/{id}/role", d.site.Page(d.setMemberRole))
