@@ -3,6 +3,11 @@
 //
 //	go run ./bench/goals                        all rows: about a minute
 //	go run ./bench/goals -goals 50 -long 200    less of each
+//
+// With -set it works on the set of goals with the agents of a demo of three portals: one agent alone, a team by rules, by a
+// scripted model, and by the model of -llm-url.
+//
+//	go run ./bench/goals -set BINARY [-llm-url URL -llm-model NAME]
 package main
 
 import (
@@ -27,7 +32,18 @@ import (
 func main() {
 	goals := flag.Int("goals", 200, "goals at the same time")
 	long := flag.Int("long", 1000, "turns of the long goal")
+	binary := flag.String("set", "", "work on the set of goals with a demo of the `BINARY` of agentsite")
+	url := flag.String("llm-url", "", "base `URL` of an OpenAI-compatible server, with -set")
+	model := flag.String("llm-model", "", "its model")
+	verbose := flag.Bool("v", false, "print the goals that are not solved, with -set")
+	most := flag.Int("most", 100, "goals of the set")
 	flag.Parse()
+	if *binary != "" {
+		if err := measureSet(context.Background(), *binary, *url, *model, *most, *verbose, os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if err := run(context.Background(), *goals, *long); err != nil {
 		log.Fatal(err)
 	}
