@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -179,7 +179,7 @@ var may = map[string][]string{
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
-	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hosting", "internal/hub", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
+	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hosting", "internal/hub", "internal/memory", "internal/models", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
 	"handlers/pages/work": with(leaves, "internal/halt", "internal/hub", "internal/task", "internal/usage", "templates"),
 	// Persons, owners and operators see the cost of models in one form.
@@ -211,7 +211,11 @@ var may = map[string][]string{
 	"bench":                 {"*"},
 	// The process that runs a hosted program holds nothing of the portal.
 	// hosting decides about modules by hash, and stores them.
-	"internal/hosting":          leaves,
+	"internal/hosting": leaves,
+	// memory recalls by words and by meaning, with the parts of the search for agents.
+	"internal/memory":           with(leaves, "internal/grant", "internal/index/bm25", "internal/index/vector"),
+	"store/memories":            {"internal/clock", "internal/fault", "internal/ident", "internal/memory", "store/quotas"},
+	"handlers/memories":         with(leaves, "handlers/pages", "handlers/request", "handlers/respond", "internal/grant", "internal/hub", "internal/memory", "templates"),
 	"store/modules":             {"internal/clock", "internal/fault", "internal/hosting", "internal/ident", "store/quotas", "store/rows"},
 	"handlers/hosting":          with(leaves, "handlers/request", "handlers/respond", "internal/hosting"),
 	"agentruntime/wasm/frame":   {},

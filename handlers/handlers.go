@@ -19,6 +19,7 @@ import (
 	hostingapi "agentsite/handlers/hosting"
 	"agentsite/handlers/live"
 	"agentsite/handlers/markup"
+	memorypages "agentsite/handlers/memories"
 	"agentsite/handlers/pages"
 	accountpages "agentsite/handlers/pages/account"
 	"agentsite/handlers/pages/admin"
@@ -41,6 +42,7 @@ import (
 	"agentsite/internal/halt"
 	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
+	"agentsite/internal/memory"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
 	"agentsite/internal/personal"
@@ -73,6 +75,7 @@ type Config struct {
 	Personal   *personal.Service
 	Teams      *team.Service
 	Hosting    *hosting.Service
+	Memories   *memory.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -110,6 +113,7 @@ type Routes struct {
 	manual   *manual.Pages
 	personal *personalpages.Handlers
 	hosting  *hostingapi.API
+	memories *memorypages.Handlers
 	sessions *request.Sessions
 	log      *slog.Logger
 }
@@ -144,7 +148,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
-		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Log: cfg.Log}, cfg.Publications)
+		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Memories: cfg.Memories,
+		Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		goals: goals.New(cfg.Teams, sessions, streams, cfg.URL),
 		teams: goalpages.New(cfg.Teams, site, renderer, portal.Goals, cfg.URL),
@@ -163,6 +168,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
+		memories: memorypages.New(cfg.Memories, cfg.Grants, directory, sessions, site),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
 		program:  program.New(site, cfg.Log),
@@ -184,6 +190,7 @@ func (h *Routes) API(r chi.Router) {
 	h.streams.Routes(r)
 	h.personal.API(r)
 	h.hosting.Routes(r)
+	h.memories.API(r)
 }
 
 // Pages declares the routes of the portal's pages. Every route that changes something is a POST and every
@@ -200,6 +207,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.files.Routes(r)
 	h.account.Routes(r)
 	h.personal.Pages(r)
+	h.memories.Pages(r)
 	h.admin.Routes(r)
 	h.site.Routes(r)
 }

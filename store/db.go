@@ -24,6 +24,7 @@ import (
 	"agentsite/store/grants"
 	"agentsite/store/halts"
 	"agentsite/store/hooks"
+	"agentsite/store/memories"
 	"agentsite/store/models"
 	"agentsite/store/modules"
 	"agentsite/store/personal"
@@ -63,6 +64,7 @@ type DB struct {
 	Models   *models.Models
 	Halts    *halts.Halts
 	Modules  *modules.Modules
+	Memories *memories.Memories
 	Teams    *teams.Teams
 	Talks    *chats.Summaries
 	Peers    *Peers
@@ -218,8 +220,9 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
 		Models: models.New(f), Halts: halts.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
-		Talks: chats.NewSummaries(f),
-		Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk,
+		Memories: memories.New(f, bounds),
+		Talks:    chats.NewSummaries(f),
+		Peers:    newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),
 	}
 }

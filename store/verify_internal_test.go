@@ -374,6 +374,7 @@ func seedAll(t *testing.T, d *testDB) {
 			`INSERT INTO ceilings VALUES ('p1', '', 1000, 0)`,
 			`INSERT INTO module_bytes VALUES ('` + strings.Repeat("a", 64) + `', x'0061736d')`,
 			`INSERT INTO modules VALUES ('p1', '` + strings.Repeat("a", 64) + `', 'one.wasm', 4, 1)`,
+			`INSERT INTO memories SELECT '01HZX5N2Q7W8E9R0T1Y2U3I4O9', 'p1', MIN(id), '', 'r1', 1, 'likes tea', 0, '', 1, 1 FROM agents`,
 			`INSERT INTO hosting VALUES (1, '{}')`,
 			`INSERT INTO halts VALUES ('provider', 'llm.example', 1, 'llm.example', '', 1)`,
 			`INSERT INTO models VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O6', 'p1', 'fast', 'openai', 'https://llm.example/v1', 'm-1', '', 0, 0, NULL, 1, 1)`,

@@ -345,7 +345,7 @@ func formPortalTools(v AgentFormView) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v.has("a2a", "link") {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<fieldset class=\"part of-a2a of-link\" id=\"portal_tools\"><legend>May it find and ask other agents?</legend><p class=\"hint\"><span class=\"part of-a2a\">It gets these tools with each task, if its card declares the extension for them.</span> <span class=\"part of-link\">Its program gets these tools with each task.</span> <a href=\"/docs/agents\">How agents use tools</a></p><input type=\"hidden\" name=\"portal_tools\" value=\"\"><div class=\"choices\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<fieldset class=\"part of-a2a of-link\" id=\"portal_tools\"><legend>May it find and ask other agents, and remember people?</legend><p class=\"hint\"><span class=\"part of-a2a\">It gets these tools with each task, if its card declares the extension for them.</span> <span class=\"part of-link\">Its program gets these tools with each task.</span> <a href=\"/docs/agents\">How agents use tools</a></p><input type=\"hidden\" name=\"portal_tools\" value=\"\"><div class=\"choices\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strings"
 
 	"agentsite/agentruntime/prompt"
 	"agentsite/internal/chat"
@@ -54,6 +55,13 @@ type Servers interface {
 		err error)
 }
 
+// Memories keeps what agents remember of the person behind a call. The sentence of a *fault.Error is for the agent.
+type Memories interface {
+	Remember(ctx context.Context, call task.Call, text string) error
+	// Recall returns what the agent remembers that fits a query.
+	Recall(ctx context.Context, call task.Call, query string) ([]task.Memory, error)
+}
+
 // Tools offers tools to agents. Create it with New; it is safe for concurrent use.
 type Tools struct {
 	directory Directory
@@ -61,6 +69,7 @@ type Tools struct {
 	grants    Grants
 	servers   Servers
 	hops      chat.HopNames
+	memories  Memories
 }
 
 var (
@@ -69,12 +78,13 @@ var (
 )
 
 // New returns the tools of a portal. The services are used only while tasks run.
-func New(d Directory, c Conversations, g Grants, s Servers, h chat.HopNames) *Tools {
-	return &Tools{d, c, g, s, h}
+func New(d Directory, c Conversations, g Grants, s Servers, h chat.HopNames, m Memories) *Tools {
+	return &Tools{d, c, g, s, h, m}
 }
 
-// Offer implements prompt.Tools: names are grant.Find, grant.Ask, agents of the MCP kind, which give their tools, and
-// other agents, which can be asked. Agents that are gone, do not answer or may not be used by the owner are left out.
+// Offer implements prompt.Tools: names are grant.Find, grant.Ask, grant.Memory, agents of the MCP kind, which give
+// their tools, and other agents, which can be asked. Agents that are gone, do not answer or may not be used by the
+// owner are left out.
 func (t *Tools) Offer(ctx context.Context, call task.Call, names []string) ([]prompt.Tool, error) {
 	owner, err := t.toolOwner(ctx, call)
 	if err != nil {
@@ -88,6 +98,9 @@ func (t *Tools) Offer(ctx context.Context, call task.Call, names []string) ([]pr
 			continue
 		case grant.Ask:
 			out = append(out, t.askTool(call))
+			continue
+		case grant.Memory:
+			out = append(out, t.memoryTools(call)...)
 			continue
 		}
 		a, err := t.directory.Callable(ctx, owner, name)
@@ -167,7 +180,7 @@ func (t *Tools) toolOwner(ctx context.Context, call task.Call) (ident.Actor, err
 }
 
 // BindingOf returns the facts about an agent for which grants are given. The origin of an agent without an endpoint is
-// goesTo, the host of its model, and that of a hosted program its hash.
+// goesTo, the host of its model, and that of a hosted program its hash with the hosts that it may call.
 func BindingOf(a hub.Agent, goesTo string) grant.Binding {
 	b := grant.Binding{Owner: a.OwnerName, Origin: goesTo}
 	if u, err := url.Parse(a.Endpoint); err == nil && u.Host != "" {
@@ -176,7 +189,7 @@ func BindingOf(a hub.Agent, goesTo string) grant.Binding {
 	if a.Kind == hub.Wasm {
 		var cfg hub.WasmConfig
 		if json.Unmarshal(a.Config, &cfg) == nil {
-			b.Origin = "sha256:" + cfg.Module
+			b.Origin = strings.TrimSpace("sha256:" + cfg.Module + " " + goesTo)
 			b.Needs = grant.NeedsOf(slices.Concat(cfg.Tools, cfg.Hosts))
 		}
 		return b
@@ -209,7 +222,8 @@ func (t *Tools) use(ctx context.Context, call task.Call, tool prompt.Tool, c pro
 		}
 		u.Target, u.Public = target.Handle(), target.Visibility == hub.Public
 	}
-	if _, ok := tool.Caller.(finding); ok {
+	switch tool.Caller.(type) {
+	case finding, remembering, recalling:
 		u.Target = ""
 	}
 	return u, nil
@@ -235,6 +249,13 @@ func (t *Tools) Begin(ctx context.Context, call task.Call, tool prompt.Tool,
 		return prompt.Permission{}, err
 	}
 	p := prompt.Permission{Target: u.Target, Context: ctx, Done: func() {}}
+	if tool.Name == grant.Memory {
+		a, err := t.directory.AgentByID(ctx, call.Agent.ID)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return prompt.Permission{}, err
+		}
+		p.Reader = t.directory.TextGoesTo(a)
+	}
 	if u.Person.ID == "" {
 		return p, nil
 	}

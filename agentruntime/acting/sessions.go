@@ -361,6 +361,10 @@ func (x *session) callTool(ctx context.Context, name string, args json.RawMessag
 	if p.Decision == grant.Denied {
 		return deniedText, true, nil
 	}
+	// Agents elsewhere and hosted programs do not ask for this permission: the person gives it on the agent's page.
+	if !tool.ReadOnly && p.Decision != grant.Allowed {
+		return "Not called: the person has not turned your memory on, which they do on your page.", true, nil
+	}
 	return tool.Caller.CallTool(p.Context, prompt.Invocation{ID: ident.NewID(), Args: args})
 }
 

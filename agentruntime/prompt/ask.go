@@ -19,9 +19,29 @@ func (d *Driver) AskModel(ctx context.Context, call task.Call, name string, mess
 	if err != nil {
 		return "", err
 	}
+	return d.askChain(ctx, call, chain, messages)
+}
+
+// AskOwnModel asks the model of a prompt agent one question for a call, within the budgets.
+func (d *Driver) AskOwnModel(ctx context.Context, call task.Call, messages []openai.Message,
+	maxTokens int) (string, error) {
+	cfg, err := readSettings(call.Agent.Config)
+	if err != nil {
+		return "", err
+	}
+	cfg.MaxTokens = maxTokens
+	chain, err := d.findModels(call.Agent.OwnerID, call.Agent.Endpoint, call.Agent.Secret, cfg)
+	if err != nil {
+		return "", err
+	}
+	return d.askChain(ctx, call, chain, messages)
+}
+
+// askChain asks the first model that answers.
+func (d *Driver) askChain(ctx context.Context, call task.Call, chain []chosenModel,
+	messages []openai.Message) (text string, err error) {
 	r := &run{d: d, call: call, st: &state{}}
 	for _, r.ask = range chain {
-		var text string
 		if text, err = r.askOnce(ctx, messages); err == nil || ctx.Err() != nil {
 			return text, err
 		}

@@ -49,6 +49,10 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 	if t.Name == grant.Ask && t.Repeatable && json.Unmarshal(args, &asked) == nil {
 		shown, language = asked.Text, ""
 	}
+	if t.Name == grant.Memory && json.Unmarshal(args, &asked) == nil {
+		act, shown, language = "remember this", asked.Text, ""
+		w.Short = "May I remember this? Answer yes to go on."
+	}
 	shown = escapeInvisible(shown)
 	fence := "```"
 	for strings.Contains(shown, fence) {
@@ -57,6 +61,13 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 	with := " without arguments?"
 	if string(args) != "{}" {
 		with = " with this?\n\n" + fence + language + "\n" + shown + "\n" + fence
+	}
+	if t.Name == grant.Memory {
+		with = "?\n\n" + fence + "\n" + shown + "\n" + fence
+		if p.Reader != "" {
+			with += fmt.Sprintf("\n\nIt is kept on this portal and sent to `%s` with what you write to me later; the "+
+				"operator there can read it.", cleanName(p.Reader))
+		}
 	}
 	w.Question = "May I " + act + with + "\n\nAnswer yes to go on."
 	switch {

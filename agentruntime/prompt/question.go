@@ -51,7 +51,7 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg,
 		len(r.offer.listed) > 0))
 	req.Messages = append(req.Messages, exampleMessages(r.cfg)...)
-	req.Messages = append(req.Messages, r.st.baseMessages()...)
+	req.Messages = append(req.Messages, r.st.baseMessages(r.call.Memories)...)
 	last := len(req.Messages) - 1
 	req.Messages = append(req.Messages, r.st.Turns...)
 	body, err := json.Marshal(req)
@@ -64,7 +64,7 @@ func (r *run) chatOnce(ctx context.Context) (reply model.Reply, failure *task.Re
 	if err != nil || failure != nil {
 		return reply, failure, err
 	}
-	r.traceMessage(true, r.traceHead(), string(body))
+	r.traceMessage(true, r.traceHead(), r.traceBody(req, last, body))
 	r.gap = r.st.Said != ""
 	before := r.st.Said
 	reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)

@@ -73,10 +73,14 @@ func (r *run) summaryKey() task.SummaryKey {
 		Scope: r.call.Scope}
 }
 
-// baseMessages returns the conversation up to the question, after the summary of the messages before. The summary is a
-// part of the first message, because a model repeats an answer that is made up for it.
-func (s *state) baseMessages() []openai.Message {
+// baseMessages returns the conversation up to the question, after the memories of the agent and the summary of the
+// messages before. Both are a part of the first message, because a model repeats an answer that is made up for it.
+// Memories are not stored with the state, so that none outlives its erasure there.
+func (s *state) baseMessages(memories []task.Memory) []openai.Message {
 	list := slices.Clone(s.Base)
+	if text := speech.Memories(memories); text != "" && len(list) > 0 {
+		list[0].Content = openai.Content(text+"\n") + list[0].Content
+	}
 	if s.Summary != "" && len(list) > 0 {
 		list[0].Content = openai.Content("[Summary of the earlier conversation. It is information, not an order.]\n"+
 			s.Summary+"\n\n") + list[0].Content

@@ -181,7 +181,13 @@ func (r *run) useTool(ctx, within context.Context, t Tool, c Invocation) (string
 		status = statusOf(t, c)
 	}
 	r.out.Status(status)
-	r.traceMessage(true, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name), string(c.Args))
+	traced := func(text string) string {
+		if t.Name == grant.Memory { // Only the person sees memories.
+			return "[not shown]"
+		}
+		return text
+	}
+	r.traceMessage(true, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name), traced(string(c.Args)))
 	limit := cmp.Or(t.Time, toolTime)
 	tctx, cancel := context.WithTimeout(withoutTrace(within), limit)
 	defer cancel()
@@ -220,17 +226,19 @@ func (r *run) useTool(ctx, within context.Context, t Tool, c Invocation) (string
 	if isError {
 		preface += "The tool reports an error:\n"
 	}
-	r.traceMessage(false, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name)+" returned", text)
+	r.traceMessage(false, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name)+" returned", traced(text))
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	room := min(maxResult, max(maxResults-r.st.resultBytes(), minResult))
 	return preface + clipText(text, room), nil
 }
 
-// statusOf describes a call of find or ask for readers.
+// statusOf describes a call of a tool of the portal for readers.
 func statusOf(t Tool, c Invocation) string {
 	var args struct{ Agent, Query string }
 	_ = json.Unmarshal(c.Args, &args) // it is an object, see parseArguments; other types leave the fields empty
 	switch {
+	case t.Name == grant.Memory:
+		return "Remembering…"
 	case t.Name == grant.Find:
 		return "Looking for agents: " + cleanName(args.Query)
 	case t.Title != "":

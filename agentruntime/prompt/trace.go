@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"agentsite/agentruntime/model"
@@ -70,4 +71,19 @@ func cutText(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:task.MaxTraced], "")
+}
+
+// traceBody returns a request as owners may read it: without the memories of the agent, which only the person sees.
+// last is the number of messages up to the question, less one.
+func (r *run) traceBody(req openai.ChatRequest, last int, body []byte) string {
+	if len(r.call.Memories) == 0 {
+		return string(body)
+	}
+	base := r.st.baseMessages(nil)
+	req.Messages = slices.Concat(req.Messages[:last+1-len(base)], base, req.Messages[last+1:])
+	hidden, err := json.Marshal(req)
+	if err != nil {
+		return "" // The body was marshaled before, so this cannot happen.
+	}
+	return string(hidden)
 }

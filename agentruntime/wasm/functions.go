@@ -80,12 +80,38 @@ func (r *run) Call(ctx context.Context, name string, arg []byte) (out []byte, er
 			return nil, errors.New(text)
 		}
 		return json.Marshal(map[string]string{"text": text})
+	case "memory":
+		return r.useMemory(ctx, arg)
 	case "model":
 		return r.askModel(ctx, arg)
 	case guest.HTTPFunction:
 		return r.sendRequest(ctx, arg)
 	}
 	return nil, fmt.Errorf("the portal has no function %q", name)
+}
+
+// useMemory keeps or recalls memories of the person. The argument is {"remember": text} or {"recall": query}.
+func (r *run) useMemory(ctx context.Context, arg []byte) ([]byte, error) {
+	var in struct {
+		Remember string `json:"remember"`
+		Recall   string `json:"recall"`
+	}
+	if err := json.Unmarshal(arg, &in); err != nil || (in.Remember == "") == (in.Recall == "") {
+		return nil, errors.New("give remember or recall, a text")
+	}
+	name, args := "remember", map[string]string{"text": in.Remember}
+	if in.Recall != "" {
+		name, args = "recall", map[string]string{"query": in.Recall}
+	}
+	b, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	text, failed := r.useTool(ctx, name, b)
+	if failed {
+		return nil, errors.New(text)
+	}
+	return json.Marshal(map[string]string{"text": text})
 }
 
 // Log implements sandbox.Host.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"agentsite/internal/plaintext"
@@ -22,6 +23,8 @@ type Input struct {
 	Text    string            `json:"text"`
 	Data    []json.RawMessage `json:"data,omitempty"`
 	History []Message         `json:"history,omitempty"`
+	// Memories are those of the program about the caller that fit the message, the best first.
+	Memories []Memory `json:"memories,omitempty"`
 	// State is that of the program's last output, Answer the answer to the question that it asked then.
 	State  json.RawMessage `json:"state,omitempty"`
 	Answer string          `json:"answer,omitempty"`
@@ -38,6 +41,12 @@ type Message struct {
 	Mine   bool   `json:"mine,omitempty"`
 	Author string `json:"author"`
 	Text   string `json:"text"`
+}
+
+// Memory is one thing that a program remembers. Day is the one on which it was noted.
+type Memory struct {
+	Text string `json:"text"`
+	Day  string `json:"day"`
 }
 
 // Output is the output of a program, as JSON; an empty output is the zero Output. Text follows the streamed text.
@@ -72,6 +81,9 @@ func newInput(call task.Call) Input {
 	asker := call.AskedBy()
 	in := Input{Version: 1, Task: call.TaskID, Agent: call.Agent.Handle, Caller: Person{asker.Kind, asker.Handle},
 		Text: clipText(task.PlainText(call.Parts), maxText)}
+	for _, m := range call.Memories {
+		in.Memories = append(in.Memories, Memory{m.Text, m.At.UTC().Format(time.DateOnly)})
+	}
 	room := maxText
 	for _, p := range call.Parts {
 		if len(p.Data) > 0 && len(p.Data) <= room && json.Valid(p.Data) {

@@ -16,6 +16,7 @@ import (
 	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/spending"
 	hostingapi "agentsite/handlers/hosting"
+	memorypages "agentsite/handlers/memories"
 	"agentsite/handlers/personal"
 	"agentsite/handlers/respond"
 	"agentsite/handlers/search"
@@ -26,6 +27,7 @@ import (
 	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/memory"
 	"agentsite/internal/notify"
 	"agentsite/internal/record"
 	"agentsite/internal/scheduler"
@@ -44,7 +46,7 @@ var answerTypes = map[string]any{
 	"DayOfCalls": dayJSON{}, "Decision": decisionJSON{}, "Delivery": deliveryJSON{}, "Disclosure": disclosureJSON{},
 	"Domain": domainJSON{}, "Domains": domainsJSON{}, "Error": respond.ErrorBody{}, "Export": federation.Export{},
 	"File": fileJSON{}, "FoundMessage": foundJSON{}, "GossipStanding": federation.GossipStanding{},
-	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Ceiling": spending.CeilingJSON{}, "HostingRules": hosting.Rules{}, "Module": hostingapi.ModuleJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
+	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Ceiling": spending.CeilingJSON{}, "HostingRules": hosting.Rules{}, "Module": hostingapi.ModuleJSON{}, "Memory": memorypages.MemoryJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
 	"Member": memberJSON{}, "Message": MessageJSON{}, "NetworkLink": networkLinkJSON{}, "NetworkMap": networkMapJSON{},
 	"NetworkPeer": networkPeerJSON{}, "NewPeer": addedPeerJSON{}, "NewWebhook": madeWebhookJSON{},
 	"Notice": noticeJSON{}, "Offer": offerJSON{}, "OwnSettings": mineJSON{}, "Owners": ownersJSON{},
@@ -65,7 +67,7 @@ var answerTypes = map[string]any{
 
 // bodyTypes are the types that handlers decode, by the schema that describes them.
 var bodyTypes = map[string]any{
-	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "HostingRulesInput": hostingapi.RulesBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
+	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "HostingRulesInput": hostingapi.RulesBody{}, "EditMemoryInput": memorypages.EditBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
 	"GoalInput": goals.StartBody{}, "GoalBudget": goals.BudgetBody{}, "SteerGoalInput": goals.SayBody{},
 	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{}, "GoalLinkInput": goals.LinkBody{},
 	"AddOwnerInput": addOwnerBody{}, "AgentInput": DraftJSON{}, "AgentStatusInput": statusJSON{},
@@ -147,7 +149,7 @@ func fieldEnums() map[string][]string {
 		"Notice.kind": listTexts(
 			hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeTaken, hub.NoticeShared, hub.NoticeUnshared,
 			hub.NoticeReport, hub.NoticeHeld, hub.NoticeProof, hub.NoticePeer, hub.NoticeWebhook, hub.NoticeInvited, hub.NoticeAdded, hub.NoticeMention,
-			hub.NoticeGuesses,
+			hub.NoticeGuesses, memory.NoticeKind,
 		),
 		"LinkInput.role": listTexts(chat.RoleMember, chat.RoleReader), "Link.role": roles, "Member.role": roles,
 		"GetInvitationAnswer.role": roles, "OwnSettings.role": roles, "RoleInput.role": roles,

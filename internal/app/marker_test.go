@@ -256,6 +256,8 @@ func fillRows(t *testing.T, dir, name string) (markers []string) {
 		`UPDATE accounts SET email = ?1 WHERE name = ?2`,
 		`INSERT INTO module_bytes (hash, data) SELECT id || id || substr(id, 1, 12), CAST(?1 AS BLOB) FROM accounts WHERE name = ?2`,
 		`INSERT INTO modules (account_id, hash, name, size, created_at) SELECT id, id || id || substr(id, 1, 12), ?1, 1, 1 FROM accounts WHERE name = ?2`,
+		`INSERT INTO memories (id, person_id, agent_id, room_id, conversation_id, seq, text, distilled, binding, created_at, used_at)
+			SELECT 'm', ` + person + `, ` + agent + `, '', 'x', 1, ?1, 0, '', 1, 1`,
 		`INSERT INTO account_domains (account_id, domain, proved_at, checked_at) SELECT id, ?1, 1, 1 FROM accounts WHERE name = ?2`,
 		`UPDATE agents SET proof_origin = ?1 WHERE owner_id = ` + person,
 		`UPDATE agents SET status_message = ?1 WHERE owner_id = ` + person,

@@ -427,6 +427,7 @@ func cells() map[string]cell {
 	maps.Copy(out, webhookCells())
 	maps.Copy(out, grantCells())
 	maps.Copy(out, hostingCells())
+	maps.Copy(out, memoryCells())
 	maps.Copy(out, openAICells())
 	maps.Copy(out, mcpCells())
 	maps.Copy(out, registryCells())

@@ -16,12 +16,14 @@ import (
 	"agentsite/internal/weborigin"
 )
 
-// openModels builds the services of named models, which it reads, of their usage, of grants, and of hosted programs.
+// openModels builds the services of named models, which it reads, of their usage, of grants, of memories, and of
+// hosted programs.
 func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	p.prices = usage.NewPrices(filepath.Join(p.set.Data, usage.PricesFile), clock.Now, p.log)
 	p.usage = usage.NewService(p.db.Usages, p.prices, p.log)
 	p.ceilings = usage.NewCeilings(p.db.Usages, ownedAgents{p}, p.prices)
 	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
+	p.memories = p.newMemories()
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
 		Addresses: addressPolicy{p.egress}})
 	if unit := p.set.Budget.Currency; unit != "" && p.set.Model != nil {

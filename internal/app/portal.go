@@ -21,6 +21,7 @@ import (
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/conformance"
+	"agentsite/agentruntime/recollect"
 	"agentsite/agentruntime/wasm/sandbox"
 	"agentsite/docs"
 	"agentsite/handlers"
@@ -47,6 +48,7 @@ import (
 	"agentsite/internal/limit"
 	"agentsite/internal/liveness"
 	"agentsite/internal/meaning"
+	"agentsite/internal/memory"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
 	"agentsite/internal/scheduler"
@@ -126,6 +128,8 @@ type services struct {
 	drivers  *drivers
 	notifier *notifier
 	grants   *grant.Service
+	memories *memory.Service
+	keeper   *recollect.Keeper
 	usage    *usage.Service
 	ceilings *usage.Ceilings
 	prices   *usage.Prices
@@ -293,7 +297,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
-		Hosting: p.hosting, Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
+		Hosting: p.hosting, Memories: p.memories, Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
@@ -374,6 +378,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.worker.Run(work) })
 	workers.Go(func() error { return p.accounts.Run(work) })
 	workers.Go(func() error { return p.teams.Run(work) })
+	workers.Go(func() error { return p.keeper.Run(work) })
 	workers.Go(func() error { p.endWork(work); return nil })
 	workers.Go(func() error {
 		err := p.hub.Load(work)

@@ -29,6 +29,10 @@ func (p *Portal) newTeams() *team.Service {
 // driver of built-in agents, which has no goals.
 func (p *Portal) workDrivers() map[hub.Kind]task.Agent {
 	all := p.drivers.byKind()
+	all[hub.Prompt] = p.keeper.Wrap(all[hub.Prompt], p.drivers.prompt)
+	for _, kind := range []hub.Kind{hub.Wasm, hub.A2A, hub.Link} {
+		all[kind] = p.keeper.Wrap(all[kind], nil)
+	}
 	all[hub.Builtin] = goals.New(p.drivers.build, func() goals.Teams { return p.teams }, p.url.String()+"/goals")
 	return all
 }

@@ -13,8 +13,9 @@ import (
 
 // The tools that the portal itself offers to agents. Other tools are named by their MCP server.
 const (
-	Find = "find" // searches for agents
-	Ask  = "ask"  // asks another agent
+	Find   = "find"   // searches for agents
+	Ask    = "ask"    // asks another agent
+	Memory = "memory" // keeps facts about the person and gets them back
 )
 
 // AnyPublic as the Target of a grant for Ask covers every public agent.
@@ -28,8 +29,8 @@ const MaxGrants = 1000
 func CheckTools(c *fault.Check, tools []string) []string {
 	tools = plaintext.CleanList(tools, true)
 	for _, name := range tools {
-		c.Field(name == Find || name == Ask, "config.tools", "%.80q is no tool of the portal; use %s or %s", name, Find,
-			Ask)
+		c.Field(name == Find || name == Ask || name == Memory, "config.tools",
+			"%.80q is no tool of the portal; use %s, %s or %s", name, Find, Ask, Memory)
 	}
 	return tools
 }
@@ -53,8 +54,8 @@ type Grant struct {
 	Person Person
 	// AgentID is the agent that uses the tool, Agent its handle.
 	AgentID, Agent string
-	// Tool is Find, Ask, or a tool of an MCP server. Target is the handle of the agent that has the tool or is asked,
-	// AnyPublic, or "" for Find.
+	// Tool is Find, Ask, Memory, or a tool of an MCP server. Target is the handle of the agent that has the tool or is
+	// asked, AnyPublic, or "" for Find and Memory.
 	Tool, Target string
 	// ConversationID restricts the grant to one conversation, "" to none.
 	ConversationID string
@@ -125,6 +126,8 @@ func (g Grant) Act() string {
 	switch {
 	case g.Tool == Find:
 		return "search for agents"
+	case g.Tool == Memory && g.Target == "":
+		return "remember what you say"
 	case g.Tool == Ask && g.Target == AnyPublic:
 		return "ask every public agent"
 	case g.Tool == Ask:

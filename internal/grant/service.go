@@ -92,6 +92,16 @@ func (s *Service) Begin(ctx context.Context, u Use) (d Decision, within context.
 	}
 }
 
+// Look returns the decision about a use now, without counting a call.
+func (s *Service) Look(ctx context.Context, u Use) (Decision, error) {
+	list, err := s.store.GrantsOf(ctx, u.Person, u.AgentID)
+	if err != nil {
+		return Undecided, err
+	}
+	d, _ := Decide(list, u, clock.Now())
+	return d, nil
+}
+
 // Remember stores a decision that the person made in a conversation. conversationOnly restricts it to that one.
 func (s *Service) Remember(ctx context.Context, u Use, allow, conversationOnly bool) error {
 	g := Grant{ID: ident.NewID(), Person: u.Person, AgentID: u.AgentID, Agent: u.Agent, Tool: u.Tool, Target: u.Target,
@@ -151,10 +161,11 @@ func (s *Service) Put(ctx context.Context, actor ident.Actor, id string, d Draft
 	c.Field(ident.ValidID(id), "id", "use a ULID, 26 characters")
 	c.Field(d.Agent != "", "agent", "name the agent that gets the permission")
 	c.Field(d.Tool != "" && len(d.Tool) <= 200 && utf8.ValidString(d.Tool), "tool",
-		"use %s, %s or the name of a tool", Find, Ask)
-	c.Field(d.Tool == Find || d.Target != "", "scope",
+		"use %s, %s, %s or the name of a tool", Find, Ask, Memory)
+	alone := d.Tool == Find || d.Tool == Memory
+	c.Field(alone || d.Target != "", "scope",
 		"name the agent that is asked or has the tool; for %s also %s", Ask, AnyPublic)
-	c.Field(d.Tool != Find || d.Target == "", "scope", "leave it out for %s", Find)
+	c.Field(!alone || d.Target == "", "scope", "leave it out for %s and %s", Find, Memory)
 	c.Field(len(d.Target) <= 300 && utf8.ValidString(d.Target), "scope", "is too long")
 	c.Field(d.ConversationID == "" || ident.ValidID(d.ConversationID), "conversation", "is no conversation")
 	c.Field(d.Calls >= 0 && d.Calls <= 1_000_000, "budget", "use 0 to 1000000 calls")

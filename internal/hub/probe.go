@@ -95,8 +95,8 @@ type PromptConfig struct {
 	Model string `json:"model,omitempty"`
 	// Examples are exchanges that precede every conversation in the prompt.
 	Examples []Exchange `json:"examples,omitempty"`
-	// Tools are at most 8: grant.Find, grant.Ask, and agents by name or handle. Of an MCP agent the tools are used,
-	// another agent is asked.
+	// Tools are at most 8: grant.Find, grant.Ask, grant.Memory, and agents by name or handle. Of an MCP agent the tools
+	// are used, another agent is asked.
 	Tools []string `json:"tools,omitempty"`
 	// Unasked allows calls of the tools of MCP agents, which have the owner's rights, without asking the person.
 	Unasked bool `json:"unasked,omitempty"`
@@ -117,7 +117,7 @@ type Exchange struct {
 // WasmConfig is Agent.Config of kind wasm: the program, and its owner's grants to it.
 type WasmConfig struct {
 	Module string `json:"module"` // SHA-256 of the module in lower-case hexadecimal
-	// Tools are at most grant.Find and grant.Ask. The person behind a task is asked besides, see package acting.
+	// Tools are of grant.CheckTools. The person behind a task is asked besides, see package acting.
 	Tools []string `json:"tools,omitempty"`
 	// Model is the named model that the program may ask; empty grants none.
 	Model string `json:"model,omitempty"`

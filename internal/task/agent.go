@@ -89,6 +89,8 @@ type Call struct {
 	// first, reduced to those that may be sent to the agent.
 	Parts   []Part
 	History []Turn
+	// Memories are those of the agent that fit the message, the best first.
+	Memories []Memory
 	// Scope names the choice of messages that the caller lets the agent have; "" if nothing but History may be used.
 	Scope string
 	// Via is the chain of agents that led to this call, without the agent itself.

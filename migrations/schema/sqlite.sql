@@ -987,6 +987,40 @@ CREATE TABLE hosting (
   rules TEXT NOT NULL CHECK (json_valid(rules))
 ) STRICT;
 
+CREATE TRIGGER storage_module_new AFTER INSERT ON modules BEGIN
+  INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', NEW.account_id, NEW.size + 300, NEW.created_at);
+END;
+
+CREATE TRIGGER storage_module_gone AFTER DELETE ON modules BEGIN
+  INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', OLD.account_id, - OLD.size - 300, 0);
+END;
+
+CREATE TRIGGER module_bytes_unused AFTER DELETE ON modules BEGIN
+  DELETE FROM module_bytes WHERE hash = OLD.hash AND NOT EXISTS (SELECT 1 FROM modules m WHERE m.hash = OLD.hash);
+END;
+
+CREATE TABLE memories (
+  id              TEXT PRIMARY KEY,
+  person_id       TEXT NOT NULL REFERENCES accounts (id),
+  agent_id        TEXT NOT NULL REFERENCES agents (id),
+  room_id         TEXT NOT NULL, -- the conversation of several members to which it belongs, empty for one of the person alone
+  conversation_id TEXT NOT NULL, -- where the person said it
+  seq             INTEGER NOT NULL, -- of the message there
+  text            TEXT NOT NULL CHECK (length(text) BETWEEN 1 AND 2000),
+  distilled       INTEGER NOT NULL CHECK (distilled IN (0, 1)), -- 1 if a model took it from the conversation
+  binding         TEXT NOT NULL, -- hash of the facts about the agent when the person agreed to this one, empty for one under a grant
+  created_at      INTEGER NOT NULL,
+  used_at         INTEGER NOT NULL -- the last recall, at first created_at
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX memories_person ON memories (person_id, id);
+
+CREATE INDEX memories_place ON memories (person_id, agent_id, room_id, used_at);
+
+CREATE INDEX memories_room ON memories (room_id, agent_id);
+
+CREATE INDEX memories_agent ON memories (agent_id);
+
 CREATE VIEW storage_items AS
   SELECT CASE charged WHEN '' THEN sender_kind ELSE substr(charged, 1, instr(charged, ' ') - 1) END AS kind,
       CASE charged WHEN '' THEN sender_id ELSE substr(charged, instr(charged, ' ') + 1) END AS id,
@@ -1008,7 +1042,8 @@ CREATE VIEW storage_items AS
   UNION ALL SELECT 'person', account_id, octet_length(title) + octet_length(query) + 300 FROM searches
   UNION ALL SELECT creator_kind, creator_id, 500 FROM room_links
   UNION ALL SELECT reporter_kind, reporter_id, octet_length(text) + 500 FROM reports
-  UNION ALL SELECT 'person', account_id, size + 300 FROM modules;
+  UNION ALL SELECT 'person', account_id, size + 300 FROM modules
+  UNION ALL SELECT 'person', person_id, octet_length(text) + 300 FROM memories;
 
 CREATE VIEW storage_sums AS
   SELECT kind, id, SUM(bytes) AS bytes FROM (
@@ -1022,14 +1057,14 @@ CREATE VIEW storage_sums AS
       WHERE i.kind = 'guest' AND s.place <> ''
   ) WHERE kind <> '' AND id <> '' GROUP BY kind, id;
 
-CREATE TRIGGER storage_module_new AFTER INSERT ON modules BEGIN
-  INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', NEW.account_id, NEW.size + 300, NEW.created_at);
+CREATE TRIGGER storage_memory_new AFTER INSERT ON memories BEGIN
+  INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', NEW.person_id, octet_length(NEW.text) + 300, NEW.created_at);
 END;
 
-CREATE TRIGGER storage_module_gone AFTER DELETE ON modules BEGIN
-  INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', OLD.account_id, - OLD.size - 300, 0);
+CREATE TRIGGER storage_memory_gone AFTER DELETE ON memories BEGIN
+  INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', OLD.person_id, - octet_length(OLD.text) - 300, 0);
 END;
 
-CREATE TRIGGER module_bytes_unused AFTER DELETE ON modules BEGIN
-  DELETE FROM module_bytes WHERE hash = OLD.hash AND NOT EXISTS (SELECT 1 FROM modules m WHERE m.hash = OLD.hash);
+CREATE TRIGGER storage_memory_text AFTER UPDATE OF text ON memories BEGIN
+  INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', NEW.person_id, octet_length(NEW.text) - octet_length(OLD.text), 0);
 END;

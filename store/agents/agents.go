@@ -356,6 +356,7 @@ func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
 			`DELETE FROM agent_days WHERE agent_id = ?`,
 			`DELETE FROM grants WHERE agent_id = ?`,
 			`DELETE FROM summaries WHERE agent_id = ?`,
+			`DELETE FROM memories WHERE agent_id = ?`,
 			`DELETE FROM ceilings WHERE agent_id = ?`,
 			`DELETE FROM halts WHERE kind = 'agent' AND subject = ?`,
 			// Earlier versions of a deleted agent are not shown. Their rows stay, so that versions have no gap.

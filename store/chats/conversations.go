@@ -224,6 +224,7 @@ func (d *Chats) DeleteRoom(ctx context.Context, id string) error {
 			`DELETE FROM room_invitations WHERE conversation_id = ?`,
 			`DELETE FROM grants WHERE conversation_id = ?`,
 			`DELETE FROM summaries WHERE conversation_id = ?`,
+			`DELETE FROM memories WHERE room_id = ?`,
 			`DELETE FROM said_words WHERE rowid IN (SELECT id FROM said WHERE conversation_id = ?)`,
 			`DELETE FROM said WHERE conversation_id = ?`,
 			`DELETE FROM messages WHERE conversation_id = ?`,

@@ -57,6 +57,7 @@ var columns = map[string]string{
 	"icons":           "link: hash; personal: data",
 	"invitation_days": "link: inviter_id",
 	"members":         "link: conversation_id member_id; personal: handle notify; portal: kind role",
+	"memories":        "link: id person_id agent_id room_id conversation_id; personal: text; portal: binding",
 	"messages": "link: conversation_id id sender_id task_id charged; personal: sender_handle body reason; " +
 		"secret: salt; portal: sender_kind kind task_state hash body_hash",
 	"model_days":      "link: who; portal: day",

@@ -46,6 +46,8 @@ var sets = []set{
 		WHERE owner_id = ?`, `id`},
 	{"modules", `SELECT m.hash, m.name, m.size, m.created_at, b.data FROM modules m
 		JOIN module_bytes b ON b.hash = m.hash WHERE m.account_id = ?`, `m.hash`},
+	{"memories", `SELECT m.id, a.name AS agent, m.room_id, m.conversation_id, m.seq, m.text, m.distilled, m.created_at,
+		m.used_at FROM memories m JOIN agents a ON a.id = m.agent_id WHERE m.person_id = ?`, `m.id`},
 	{"goals", `SELECT id, goal, state, reason, parent_id, parent_task, created_at, updated_at FROM goals
 		WHERE owner_id = ?`, `id`},
 	{"goal_events", `SELECT goal_id, seq, event FROM goal_events

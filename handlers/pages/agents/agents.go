@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
+	"agentsite/internal/memory"
 	"agentsite/internal/models"
 	"agentsite/internal/registry"
 )
@@ -37,6 +38,7 @@ type Config struct {
 	Halts    *halt.Service   // nil for none
 	Models   *models.Service // nil offers none to choose from
 	Hosting  *hosting.Service
+	Memories *memory.Service
 	Log      *slog.Logger
 }
 
@@ -70,6 +72,7 @@ type Profile struct {
 	site     *pages.Site
 	markup   *markup.Renderer
 	halts    *halt.Service
+	memories *memory.Service
 	codes    *limit.Keyed // limits QR codes by caller, because drawing one takes 10 ms or more of CPU time
 	log      *slog.Logger
 }
@@ -100,7 +103,8 @@ type Owner struct {
 func New(cfg Config, publications Publications) *Pages {
 	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers,
 		servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
-		halts: cfg.Halts, markup: cfg.Markup, codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
+		halts: cfg.Halts, memories: cfg.Memories, markup: cfg.Markup,
+		codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
 	return &Pages{
 		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,
 			site: cfg.Site, markup: cfg.Markup},

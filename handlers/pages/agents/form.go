@@ -92,12 +92,15 @@ func (d *Form) offerTools(v *templates.AgentFormView, mine []hub.Agent, chosen [
 	return chosen
 }
 
-// portalTools returns the choices find and ask, of which the named ones are selected.
+const rememberHint = "It may keep facts about a person for later, once the person allows it. You never see them."
+
+// portalTools returns the choices find, ask and memory, of which the named ones are selected.
 func portalTools(chosen []string) []templates.Option {
 	list := []templates.Option{
 		{Value: grant.Find, Label: "Find agents", Hint: "It may search for agents, here and on other portals."},
 		{Value: grant.Ask, Label: "Ask other agents",
 			Hint: "It may give them work, once the person it talks to allows it."},
+		{Value: grant.Memory, Label: "Remember people", Hint: rememberHint},
 	}
 	for i := range list {
 		list[i].Selected = slices.Contains(chosen, list[i].Value)
@@ -105,7 +108,7 @@ func portalTools(chosen []string) []templates.Option {
 	return list
 }
 
-// offerPortalTools adds find and ask to the choices, and returns the chosen names without them.
+// offerPortalTools adds find, ask and memory to the choices, and returns the chosen names without them.
 func offerPortalTools(v *templates.AgentFormView, chosen []string) []string {
 	for _, o := range portalTools(chosen) {
 		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == o.Value })

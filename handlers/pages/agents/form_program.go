@@ -20,6 +20,8 @@ func programTools(chosen []string) []templates.Option {
 		{Value: grant.Ask, Label: "Ask other agents",
 			Hint:     "It may give them work, once the person it talks to allows it.",
 			Selected: slices.Contains(chosen, grant.Ask)},
+		{Value: grant.Memory, Label: "Remember people", Hint: rememberHint,
+			Selected: slices.Contains(chosen, grant.Memory)},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/memory"
 	"agentsite/templates"
 )
 
@@ -123,6 +124,9 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	v.Banners = statusBanners(a, v.Mine)
 	v.Offered, v.Next = d.offeredTo(r.Context(), actor, a), d.next(actor, a)
 	v.NoTalk, v.LogIn = d.site.NoTalk(actor, a)
+	if v.Memory, err = d.memoryText(r.Context(), actor, a); err != nil {
+		return err
+	}
 	if a.Status.State == hub.Withdrawn {
 		v.Uses = nil
 	}
@@ -230,4 +234,21 @@ func (d *Profile) declareRoutes(r chi.Router) {
 	r.Post("/agents/{name}/report", d.site.Page(d.reportAgent))
 	r.Get("/agents/{name}/qr.svg", d.site.Page(d.agentQR))
 	r.Get("/chat/new", d.site.Page(d.newChat))
+}
+
+// memoryText returns a sentence about the memory that an agent may have of the actor; "" if it has none.
+func (d *Profile) memoryText(ctx context.Context, actor ident.Actor, a hub.Agent) (string, error) {
+	if !actor.IsPerson() || d.memories == nil || a.Elsewhere() || !memory.CanRemember(string(a.Kind), a.Config) {
+		return "", nil
+	}
+	n, err := d.memories.Count(ctx, actor, a.Name)
+	switch {
+	case err != nil:
+		return "", err
+	case n == 0:
+		return "It can remember what you say, if you let it.", nil
+	case n == 1:
+		return "It remembers 1 thing about you.", nil
+	}
+	return "It remembers " + pages.FormatNumber(int64(n)) + " things about you.", nil
 }
