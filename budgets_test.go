@@ -44,7 +44,7 @@ var shares = map[string]float64{
 // that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4700,
+		"handlers/api":        4750,
 		"internal/chat":       7416, // stops the questions of ended agents
 		"internal/federation": 4827,
 		"internal/hub":        5839, // settings of hosted programs

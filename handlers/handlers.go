@@ -20,6 +20,7 @@ import (
 	"agentsite/handlers/live"
 	"agentsite/handlers/markup"
 	memorypages "agentsite/handlers/memories"
+	packageapi "agentsite/handlers/packages"
 	"agentsite/handlers/pages"
 	accountpages "agentsite/handlers/pages/account"
 	"agentsite/handlers/pages/admin"
@@ -45,6 +46,7 @@ import (
 	"agentsite/internal/memory"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
+	"agentsite/internal/packages"
 	"agentsite/internal/personal"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
@@ -76,6 +78,7 @@ type Config struct {
 	Teams      *team.Service
 	Hosting    *hosting.Service
 	Memories   *memory.Service
+	Packages   *packages.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -114,6 +117,7 @@ type Routes struct {
 	personal *personalpages.Handlers
 	hosting  *hostingapi.API
 	memories *memorypages.Handlers
+	packages *packageapi.API
 	sessions *request.Sessions
 	log      *slog.Logger
 }
@@ -158,7 +162,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
 			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants,
 			Spending: spending.New(cfg.Models, cfg.Usage, cfg.Ceilings), Halts: cfg.Halts,
-			Log: cfg.Log}, cfg.Publications),
+			Packages: cfg.Packages, Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
 			Profile: agentPages.Profile, Grants: cfg.Grants, Log: cfg.Log}),
@@ -169,6 +173,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
 		memories: memorypages.New(cfg.Memories, cfg.Grants, directory, sessions, site),
+		packages: packageapi.New(cfg.Packages, directory, sessions, cfg.Host),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
 		program:  program.New(site, cfg.Log),
@@ -191,6 +196,7 @@ func (h *Routes) API(r chi.Router) {
 	h.personal.API(r)
 	h.hosting.Routes(r)
 	h.memories.API(r)
+	h.packages.Routes(r)
 }
 
 // Pages declares the routes of the portal's pages. Every route that changes something is a POST and every

@@ -76,6 +76,12 @@ type Replica interface {
 	Err() error
 }
 
+// Packages are the packages of this portal, which are published, and those of others. packages.Service implements it.
+type Packages interface {
+	publish.Packages
+	catalog.Packages
+}
+
 // Ports are the parts of the program that a Node uses. Every field is required.
 type Ports struct {
 	Keys        *ident.Keys
@@ -85,6 +91,7 @@ type Ports struct {
 	Nonces      guard.NonceStore
 	Cards       federation.Cards
 	Source      publish.Source
+	Packages    Packages
 	// Directory receives the agents of other portals for display and search.
 	Directory catalog.Directory
 	Agents    Agents

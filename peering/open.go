@@ -106,7 +106,7 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 // openPublisher opens the publisher that signs this portal's agents, and reads the policy for WatchPolicy.
 func (n *Node) openPublisher(ctx context.Context) (err error) {
 	n.Publisher = publish.New(publish.Config{Source: n.ports.Source, Signer: n.Self, Gate: n.Gate,
-		Replica: n.ports.Replica, Policy: n.Peers, Network: n, Log: n.ports.Log})
+		Replica: n.ports.Replica, Policy: n.Peers, Packages: n.ports.Packages, Network: n, Log: n.ports.Log})
 	n.policy, err = n.newPolicyWatch(ctx)
 	return err
 }
@@ -133,7 +133,7 @@ func (n *Node) openCatalog(context.Context) error {
 		Caller: n.Client, Directory: n, Log: n.ports.Log})
 	n.Catalog = catalog.New(catalog.Config{Self: n.ID, Host: n.cfg.Host, Tiers: n.Tiers, Network: n.cfg.Network,
 		Replica: n.ports.Replica, Registry: n.Peers,
-		Directory: n.ports.Directory, Verdicts: n.Liveness, Log: n.ports.Log})
+		Directory: n.ports.Directory, Packages: n.ports.Packages, Verdicts: n.Liveness, Log: n.ports.Log})
 	n.summaries = catalog.NewSummaries(n.cfg.Network, n.ports.Replica, n.ports.Log)
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 	"agentsite/store/memories"
 	"agentsite/store/models"
 	"agentsite/store/modules"
+	"agentsite/store/packages"
 	"agentsite/store/personal"
 	"agentsite/store/postgres"
 	"agentsite/store/quotas"
@@ -65,6 +66,7 @@ type DB struct {
 	Halts    *halts.Halts
 	Modules  *modules.Modules
 	Memories *memories.Memories
+	Packages *packages.Packages
 	Teams    *teams.Teams
 	Talks    *chats.Summaries
 	Peers    *Peers
@@ -221,6 +223,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
 		Models: models.New(f), Halts: halts.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
 		Memories: memories.New(f, bounds),
+		Packages: packages.New(f),
 		Talks:    chats.NewSummaries(f),
 		Peers:    newPeers(f), Words: word, Quotas: bounds, Space: disk,
 		Backups: newBackups(f, file, cfg, dir, word, blobs),

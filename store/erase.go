@@ -31,7 +31,7 @@ func erasedRows() []accountRow {
 		{"blocks", "person_id"}, {"blocks", "blocked_id"}, {"first_asks", "caller_id"}, {"client_ids", "sender_id"},
 		{"grants", "person_id"}, {"usage_days", "person_id"}, {"usage_days", "owner_id"},
 		{"goals", "owner_id"}, {"models", "owner_id"}, {"halts", "subject"}, {"ceilings", "owner_id"}, {"summaries", "caller_id"},
-		{"modules", "account_id"}, {"memories", "person_id"},
+		{"packages", "account_id"}, {"modules", "account_id"}, {"memories", "person_id"},
 	}
 }
 

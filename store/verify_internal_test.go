@@ -373,7 +373,10 @@ func seedAll(t *testing.T, d *testDB) {
 			`INSERT INTO goal_events VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O7', 1, '{"seq":1,"at":"2026-11-28T00:00:00Z","kind":"opened"}')`,
 			`INSERT INTO ceilings VALUES ('p1', '', 1000, 0)`,
 			`INSERT INTO module_bytes VALUES ('` + strings.Repeat("a", 64) + `', x'0061736d')`,
-			`INSERT INTO modules VALUES ('p1', '` + strings.Repeat("a", 64) + `', 'one.wasm', 4, 1)`,
+			`INSERT INTO modules VALUES ('p1', '` + strings.Repeat("a", 64) + `', 'one.wasm', 4, 1, 'one/1.0.0', 'p1x')`,
+			`INSERT INTO packages VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O8', 'p1', 'ada', 'one', '1.0.0', '{}', '', '` +
+				strings.Repeat("a", 64) + `', 4, 'published', '', 0, 1, 1)`,
+			`INSERT INTO kills VALUES ('` + strings.Repeat("b", 64) + `', 'It sends spam.', 1)`,
 			`INSERT INTO memories SELECT '01HZX5N2Q7W8E9R0T1Y2U3I4O9', 'p1', MIN(id), '', 'r1', 1, 'likes tea', 0, '', 1, 1 FROM agents`,
 			`INSERT INTO hosting VALUES (1, '{}')`,
 			`INSERT INTO halts VALUES ('provider', 'llm.example', 1, 'llm.example', '', 1)`,

@@ -25,6 +25,7 @@ type agentAPI struct {
 	hub          *hub.Service
 	searches     *search.Searches
 	publications Publications
+	packages     Packages
 	// limits requests for records with a proof per caller, because a proof costs 10 ms or more of CPU
 	// time
 	proofs *limit.Keyed
@@ -217,8 +218,8 @@ func (d *agentAPI) draft(ctx context.Context, actor ident.Actor, in DraftJSON) (
 }
 
 func (d *agentAPI) apiPublish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in DraftJSON
-	if err := decodeAgent(w, r, actor, &in); err != nil {
+	in, err := d.readAgent(w, r, actor)
+	if err != nil {
 		return err
 	}
 	draft, err := d.draft(r.Context(), actor, in)
@@ -255,8 +256,8 @@ func (d *agentAPI) apiAgent(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func (d *agentAPI) apiUpdateAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in DraftJSON
-	if err := decodeAgent(w, r, actor, &in); err != nil {
+	in, err := d.readAgent(w, r, actor)
+	if err != nil {
 		return err
 	}
 	draft, err := d.draft(r.Context(), actor, in)
@@ -367,14 +368,4 @@ func (d *agentAPI) apiAgents(w http.ResponseWriter, r *http.Request, actor ident
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"agents": out, "next_cursor": page.NextCursor})
 	return nil
-}
-
-// decodeAgent decodes the body into v. Only accounts may send bodies large enough for a picture, because
-// only accounts may own agents.
-func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *DraftJSON) error {
-	most := int64(request.MaxJSON)
-	if actor.IsPerson() {
-		most += (hub.MaxIconBytes + 2) / 3 * 4
-	}
-	return request.DecodeFields(w, r, most, v, true)
 }

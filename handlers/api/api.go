@@ -67,6 +67,7 @@ type Config struct {
 	Grants     *grant.Service
 	Spending   *spending.API
 	Halts      *halt.Service
+	Packages   Packages
 	Log        *slog.Logger
 }
 
@@ -83,7 +84,8 @@ func New(cfg Config, publications Publications) *API {
 		spending: cfg.Spending, halts: haltAPI{cfg.Halts},
 		sessions: cfg.Sessions,
 		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, publications: publications,
-			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
+			packages: cfg.Packages,
+			proofs:   limit.New(500*time.Millisecond, 60, 10_000)},
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
 			edits: &edits.Editor{Chat: cfg.Chat, Tasks: cfg.Tasks}, sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
 		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks,

@@ -18,8 +18,8 @@ import (
 // apiPutAgent registers the agent of the path, or updates it to the body. The same request twice has the
 // same result, so that scripts may repeat it.
 func (d *agentAPI) apiPutAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in DraftJSON
-	if err := decodeAgent(w, r, actor, &in); err != nil {
+	in, err := d.readAgent(w, r, actor)
+	if err != nil {
 		return err
 	}
 	name := request.PathName(r)

@@ -17,6 +17,7 @@ import (
 	"agentsite/handlers/api/spending"
 	hostingapi "agentsite/handlers/hosting"
 	memorypages "agentsite/handlers/memories"
+	packageapi "agentsite/handlers/packages"
 	"agentsite/handlers/personal"
 	"agentsite/handlers/respond"
 	"agentsite/handlers/search"
@@ -29,6 +30,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/memory"
 	"agentsite/internal/notify"
+	"agentsite/internal/packages"
 	"agentsite/internal/record"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
@@ -47,6 +49,8 @@ var answerTypes = map[string]any{
 	"Domain": domainJSON{}, "Domains": domainsJSON{}, "Error": respond.ErrorBody{}, "Export": federation.Export{},
 	"File": fileJSON{}, "FoundMessage": foundJSON{}, "GossipStanding": federation.GossipStanding{},
 	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Ceiling": spending.CeilingJSON{}, "HostingRules": hosting.Rules{}, "Module": hostingapi.ModuleJSON{}, "Memory": memorypages.MemoryJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
+	"Package": packageapi.PackageJSON{}, "PackageGrant": packages.Grant{}, "PackageLimits": packages.Limits{},
+	"PackageVersion": packageapi.VersionJSON{}, "PackageRun": packageapi.RunJSON{}, "Kill": packageapi.KillJSON{},
 	"Member": memberJSON{}, "Message": MessageJSON{}, "NetworkLink": networkLinkJSON{}, "NetworkMap": networkMapJSON{},
 	"NetworkPeer": networkPeerJSON{}, "NewPeer": addedPeerJSON{}, "NewWebhook": madeWebhookJSON{},
 	"Notice": noticeJSON{}, "Offer": offerJSON{}, "OwnSettings": mineJSON{}, "Owners": ownersJSON{},
@@ -71,6 +75,8 @@ var bodyTypes = map[string]any{
 	"GoalInput": goals.StartBody{}, "GoalBudget": goals.BudgetBody{}, "SteerGoalInput": goals.SayBody{},
 	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{}, "GoalLinkInput": goals.LinkBody{},
 	"AddOwnerInput": addOwnerBody{}, "AgentInput": DraftJSON{}, "AgentStatusInput": statusJSON{},
+	"PackageInput": packageapi.PublishBody{}, "PackageGrantInput": packages.Grant{}, "PackageLimitsInput": packages.Limits{},
+	"PackageStateInput": packageapi.StateBody{}, "KillInput": packageapi.KillBody{},
 	"AttestationInput": attestBody{}, "BranchInput": branchBody{}, "CallLimitsInput": hub.Limits{},
 	"ChatPreferencesInput": PrefsJSON{}, "ConversationChangeInput": roomBody{}, "ConversationInput": conversationBody{},
 	"EraseMeInput": personal.EraseBody{}, "DomainInput": proveDomainBody{}, "EditInput": editBody{}, "ExportInput": federation.Export{},
@@ -86,6 +92,7 @@ var bodyTypes = map[string]any{
 // enumTypes are all values of the text types that have a schema of their own.
 var enumTypes = map[string]any{
 	"AgentKind":     []hub.Kind{hub.Builtin, hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link, hub.Wasm},
+	"PackageState":  []packages.State{packages.Published, packages.Deprecated, packages.Withdrawn, packages.Killed},
 	"HostingPolicy": []hosting.Policy{hosting.Own, hosting.List, hosting.Any, hosting.Off},
 	"Visibility":    []hub.Visibility{hub.Public, hub.Unlisted, hub.Private},
 	"LivenessState": []hub.Live{

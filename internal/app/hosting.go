@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hosting"
+	"agentsite/internal/ident"
 )
 
 // The bounds of the processes of hosted programs.
@@ -22,8 +23,8 @@ const (
 	programs       = 24
 )
 
-// openHosting builds the service of hosted programs and their sandbox, without any process.
-func (p *Portal) openHosting(ctx context.Context) error {
+// openHosting builds the services of hosted programs and of packages, and the sandbox, without any process.
+func (p *Portal) openHosting(ctx context.Context, keys *ident.Keys) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program, which runs hosted programs: %w", err)
@@ -32,7 +33,11 @@ func (p *Portal) openHosting(ctx context.Context) error {
 		Folder: filepath.Join(p.set.Data, programsFolder), CacheBytes: programsBytes, Children: programs,
 		Limits: sandbox.DefaultLimits(), Modules: p.db.Modules, Log: p.log})
 	p.hosting = hosting.New(p.db.Modules, programCheck{p.programs}, hostingPeople{p})
-	return p.hosting.Load(ctx)
+	if err := p.hosting.Load(ctx); err != nil {
+		return err
+	}
+	p.packages = newPackages(p, keys)
+	return p.packages.Load(ctx)
 }
 
 // newHostedDriver returns the driver of hosted programs. Their requests are not signed: they go to hosts that the
@@ -77,8 +82,12 @@ type hostedModules struct{ portal *Portal }
 
 // CheckHosted implements hub.Modules. It is called from checks that have no context.
 func (h hostedModules) CheckHosted(ownerID, hash string) error {
-	if _, ok := h.portal.hosting.Find(ownerID, hash); !ok {
+	m, ok := h.portal.hosting.Find(ownerID, hash)
+	if !ok {
 		return errors.New("names no program that you uploaded; upload it first and give its hash")
+	}
+	if err := h.portal.packages.CheckRun(hash, m.Source.Portal); err != nil {
+		return errors.New(fault.As(err).Safe)
 	}
 	if err := h.portal.hosting.MayHost(context.Background(), ownerID); err != nil {
 		return errors.New(fault.As(err).Safe)

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"agentsite/internal/testing/apptest"
@@ -19,11 +20,44 @@ func hostingCells() map[string]cell {
 	module := func(*world, object) any {
 		return string(wasmtest.New().Bytes()) + string(wasmtest.Raw(0, wasmtest.Name(apptest.Fresh("m"))))
 	}
+	// Each package is the owner's, and has the same module.
+	same := wasmtest.Says("Packed.").Bytes()
+	published := func(t *testing.T, w *world, actor string) object {
+		allow(t, w, actor)
+		name := apptest.Fresh("pack")
+		publishPackage(t, w.as["owner"].With(t), name, "1.0.0", same, nil)
+		return object{name: name}
+	}
+	note := func(*world, object) any { return map[string]any{"note": "It is old."} }
+	hash := func(t *testing.T, w *world, _ string) object {
+		hash := strings.Repeat("ab", 32)
+		w.oper.With(t).Must(http.MethodPut, "/api/v1/hosting/kills/"+hash, map[string]any{"reason": "x"}, http.StatusOK)
+		return object{hash: hash}
+	}
 	return map[string]cell{
-		"GET /api/v1/hosting":          {},
-		"PUT /api/v1/hosting":          {body: func(*world, object) any { return rules }},
-		"GET /api/v1/hosting/modules":  {},
-		"POST /api/v1/hosting/modules": {object: allow, body: module},
+		"GET /api/v1/packages": {},
+		"POST /api/v1/packages": {object: func(t *testing.T, w *world, actor string) object {
+			allow(t, w, actor)
+			return object{name: apptest.Fresh("pack"), hash: upload(t, w.as["owner"].With(t), "p.wasm", same)}
+		}, body: func(_ *world, o object) any {
+			return map[string]any{"name": o.name, "version": "1.0.0", "summary": "Says hello.", "licence": "MIT",
+				"module": o.hash}
+		}},
+		"GET /api/v1/packages/{name}":                      {object: published},
+		"GET /api/v1/packages/{name}/{version}":            {object: published},
+		"GET /api/v1/packages/{name}/{version}/module":     {object: published},
+		"POST /api/v1/packages/{name}/{version}/deprecate": {object: published, body: note},
+		"POST /api/v1/packages/{name}/{version}/withdraw":  {object: published, body: note},
+		"POST /api/v1/packages/{name}/{version}/kill":      {object: published, body: note},
+		"GET /api/v1/hosting/kills":                        {},
+		"PUT /api/v1/hosting/kills/{hash}": {object: hash, body: func(*world, object) any {
+			return map[string]any{"reason": "It lies."}
+		}},
+		"DELETE /api/v1/hosting/kills/{hash}": {object: hash},
+		"GET /api/v1/hosting":                 {},
+		"PUT /api/v1/hosting":                 {body: func(*world, object) any { return rules }},
+		"GET /api/v1/hosting/modules":         {},
+		"POST /api/v1/hosting/modules":        {object: allow, body: module},
 		"DELETE /api/v1/hosting/modules/{hash}": {object: func(t *testing.T, w *world, actor string) object {
 			allow(t, w, actor)
 			var m struct{ Hash string }

@@ -17,6 +17,7 @@ func peeringCells() map[string]cell {
 		"GET /peering/v1/portals/{id}/agents":  {},
 		"GET /peering/v1/portals/{id}/proof":   {},
 		"GET /peering/v1/agents/{portal}/{id}": {object: func(*testing.T, *world, string) object { return object{id: "x"} }},
+		"GET /peering/v1/modules/{hash}":       {object: func(*testing.T, *world, string) object { return object{hash: "x"} }},
 		"POST /peering/v1/hello":               {body: func(*world, object) any { return map[string]any{"card": map[string]any{}} }},
 		"POST /peering/v1/search":              {body: func(*world, object) any { return map[string]any{"q": "tide"} }},
 		"POST /peering/v1/dht/ping":            {body: nothingOfTheDHT},

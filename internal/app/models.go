@@ -32,10 +32,7 @@ func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 				"model", p.set.Model.Model, "currency", unit, "file", usage.PricesFile)
 		}
 	}
-	if err := p.models.Load(ctx); err != nil {
-		return err
-	}
-	return p.openHosting(ctx)
+	return p.models.Load(ctx)
 }
 
 // namedModels implements hub.Models.
@@ -77,6 +74,9 @@ func (p *Portal) newPersonal(host string) *personal.Service {
 		if _, err := remover.Remove(ctx, name, m); err != nil {
 			return err
 		}
-		return p.hosting.Load(ctx) // it deletes the compiled programs of the account
+		if err := p.hosting.Load(ctx); err != nil { // it deletes the compiled programs of the account
+			return err
+		}
+		return p.packages.Load(ctx)
 	})
 }

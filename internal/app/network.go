@@ -25,10 +25,14 @@ import (
 )
 
 // openNetwork joins the portal to its network and sets p.peers, p.node and p.replica. It runs before the
-// hub is built, because the hub shows agents of other portals. Without a network only p.peers is set, so
+// hub is built, because the hub shows agents of other portals, and builds hosting, because packages are
+// published. Without a network only p.peers is set, so
 // that the operator's decisions about portals stay visible.
 func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []netip.Prefix,
 	directory catalog.Directory) (err error) {
+	if err := p.openHosting(ctx, keys); err != nil {
+		return err
+	}
 	agents := hubAgents{p}
 	if p.set.NetworkName != "" && !record.ValidOrigin(p.url.String()) {
 		p.log.Warn("this portal is in no network: others are called by https:// alone, and so must it be", "url",
@@ -54,7 +58,7 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		Started: p.started,
 	}, peering.Ports{
 		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db.Peers, Nonces: p.db.Peers,
-		Cards: p.db.Peers, Source: p.db.Hub,
+		Cards: p.db.Peers, Source: p.db.Hub, Packages: p.packages,
 		Directory: directory, Agents: agents, NotifyOperators: p.notifyOperators, Shun: p.shun, Log: p.log,
 	})
 	if err == nil {
@@ -123,6 +127,7 @@ func (p *Portal) peerRoutes(r chi.Router) {
 	}
 	peer.Search(d, n.Answerer)
 	d.Attest(n.Liveness)
+	peer.Modules(d, p.packages)
 	d.Routes(r)
 }
 

@@ -51,6 +51,7 @@ import (
 	"agentsite/internal/memory"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
+	"agentsite/internal/packages"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
@@ -137,6 +138,7 @@ type services struct {
 	halts    *halt.Service
 	teams    *team.Service
 	hosting  *hosting.Service
+	packages *packages.Service
 	programs *sandbox.Pool
 }
 
@@ -297,7 +299,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
-		Hosting: p.hosting, Memories: p.memories, Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
+		Hosting: p.hosting, Memories: p.memories, Packages: p.packages, Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err

@@ -106,6 +106,9 @@ func (p *Portal) sweepData(ctx context.Context) error {
 		if err := p.hosting.Load(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("remove the code of deleted programs", "error", err)
 		}
+		if err := p.packages.Load(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("read the packages", "error", err)
+		}
 		wait.Reset(sweepEvery)
 	}
 }

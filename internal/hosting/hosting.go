@@ -59,6 +59,13 @@ type Module struct {
 	AccountID string
 	Size      int64
 	CreatedAt time.Time
+	Source    Source
+}
+
+// Source is the package that a module is from; zero for one that was only uploaded.
+type Source struct {
+	Name, Version string
+	Portal        string // id of the portal that publishes the package
 }
 
 // Store stores modules and rules.
@@ -66,7 +73,10 @@ type Store interface {
 	AllModules(ctx context.Context) ([]Module, error)
 	// PutModule stores a module. It is a RateLimited fault if the account may not store more.
 	PutModule(ctx context.Context, m Module, data []byte) error
-	// DeleteModule deletes a module of an account. It is a Conflict fault while an agent of the account uses it.
+	// NameSource notes from which package a module of an account is.
+	NameSource(ctx context.Context, accountID, hash string, source Source) error
+	// DeleteModule deletes a module of an account. It is a Conflict fault while an agent of the account uses it, or a
+	// package that is not withdrawn.
 	DeleteModule(ctx context.Context, accountID, hash string) error
 	// ReadModule returns the bytes of a module, or a NotFound fault.
 	ReadModule(ctx context.Context, hash string) ([]byte, error)
@@ -310,6 +320,30 @@ func (s *Service) DeleteModule(ctx context.Context, actor ident.Actor, hash stri
 		return nil
 	}
 	return s.sandbox.DropModule(hash)
+}
+
+// NameSource notes from which package a module of an account is.
+func (s *Service) NameSource(ctx context.Context, accountID, hash string, source Source) error {
+	if err := s.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer s.endTurn()
+	if m, ok := s.Find(accountID, hash); ok && m.Source == source {
+		return nil
+	}
+	if err := s.store.NameSource(ctx, accountID, hash, source); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.modules[accountID])
+	for i := range list {
+		if list[i].Hash == hash {
+			list[i].Source = source
+		}
+	}
+	s.modules[accountID] = list
+	return nil
 }
 
 // ReadModule returns the bytes of a module that an account has and may host; see MayHost.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"slices"
 
 	"agentsite/internal/record/canonical"
@@ -71,11 +72,9 @@ func readAgent(a *Agent, payload []byte) bool {
 		case "terms":
 			return d.ReadText(&a.Terms)
 		case "package":
-			a.Package = new(Package)
-			return readPackage(d, a.Package)
+			return readRare(d, &a.Package)
 		case "runs":
-			a.Runs = new(PackageRun)
-			return readRun(d, a.Runs)
+			return readRare(d, &a.Runs)
 		case "agent_pub":
 			return readBinary(d, a.AgentPub[:])
 		case "agent_sig":
@@ -130,60 +129,10 @@ func readProof(d *canonical.Reader, p *AgentProof) bool {
 	})
 }
 
-func readPackage(d *canonical.Reader, p *Package) bool {
-	return d.ReadMembers(func(name []byte) bool {
-		switch string(name) {
-		case "version":
-			return d.ReadText(&p.Version)
-		case "licence":
-			return d.ReadText(&p.Licence)
-		case "entry":
-			return d.ReadText(&p.Entry)
-		case "module":
-			return readBinary(d, p.Module[:])
-		case "size":
-			return d.ReadInt(&p.Size)
-		case "grants":
-			return canonical.ReadList(d, &p.Grants, func(g *PackageGrant) bool { return readGrant(d, g) })
-		case "memory_mib":
-			return d.ReadInt(&p.MemoryMiB)
-		case "seconds":
-			return d.ReadInt(&p.Seconds)
-		case "readme":
-			return d.ReadText(&p.Readme)
-		case "state":
-			return d.ReadText(&p.State)
-		}
-		return d.SkipValue()
-	})
-}
-
-func readGrant(d *canonical.Reader, g *PackageGrant) bool {
-	return d.ReadMembers(func(name []byte) bool {
-		switch string(name) {
-		case "name":
-			return d.ReadText(&g.Name)
-		case "why":
-			return d.ReadText(&g.Why)
-		}
-		return d.SkipValue()
-	})
-}
-
-func readRun(d *canonical.Reader, r *PackageRun) bool {
-	return d.ReadMembers(func(name []byte) bool {
-		switch string(name) {
-		case "name":
-			return d.ReadText(&r.Name)
-		case "version":
-			return d.ReadText(&r.Version)
-		case "portal":
-			return d.ReadText((*string)(&r.Portal))
-		case "module":
-			return readBinary(d, r.Module[:])
-		}
-		return d.SkipValue()
-	})
+// readRare reads a value that few records have, by encoding/json.
+func readRare(d *canonical.Reader, to any) bool {
+	raw, ok := d.ReadRaw()
+	return ok && json.Unmarshal(raw, to) == nil
 }
 
 // readBinary reads a text that decodes to exactly len(to) bytes.

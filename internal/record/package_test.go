@@ -42,8 +42,12 @@ func TestPackage_Fields(t *testing.T) {
 		"readme":     func(a *record.Agent) { a.Package.Readme = strings.Repeat("x", record.MaxReadme+1) },
 		"state":      func(a *record.Agent) { a.Package.State = "gone" },
 		"runs":       func(a *record.Agent) { a.Package = nil; a.Runs = &record.PackageRun{Name: "one", Version: "1"} },
-		"both":       func(a *record.Agent) { a.Runs = &record.PackageRun{Name: "one", Version: "1", Portal: a.Portal, Module: record.Hash{1}} },
-		"deleted":    func(a *record.Agent) { *a = record.Agent{Header: a.Header, ID: a.ID, Deleted: true, Package: a.Package} },
+		"both": func(a *record.Agent) {
+			a.Runs = &record.PackageRun{Name: "one", Version: "1", Portal: a.Portal, Module: record.Hash{1}}
+		},
+		"deleted": func(a *record.Agent) {
+			*a = record.Agent{Header: a.Header, ID: a.ID, Deleted: true, Package: a.Package}
+		},
 	} {
 		if err := pack(change); err == nil {
 			t.Errorf("%s: a wrong one is accepted", name)

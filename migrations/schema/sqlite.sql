@@ -976,7 +976,7 @@ CREATE TABLE modules (
   hash       TEXT NOT NULL REFERENCES module_bytes (hash),
   name       TEXT NOT NULL CHECK (length(name) <= 200),
   size       INTEGER NOT NULL,
-  created_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, package TEXT NOT NULL DEFAULT '', portal TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (account_id, hash)
 ) STRICT, WITHOUT ROWID;
 
@@ -1068,3 +1068,30 @@ END;
 CREATE TRIGGER storage_memory_text AFTER UPDATE OF text ON memories BEGIN
   INSERT INTO storage_changes (kind, id, bytes, at) VALUES ('person', NEW.person_id, octet_length(NEW.text) - octet_length(OLD.text), 0);
 END;
+
+CREATE TABLE packages (
+  id         TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  author     TEXT NOT NULL,
+  name       TEXT NOT NULL,
+  version    TEXT NOT NULL,
+  manifest   TEXT NOT NULL CHECK (json_valid(manifest)),
+  readme     TEXT NOT NULL,
+  module     TEXT NOT NULL CHECK (length(module) = 64),
+  size       INTEGER NOT NULL,
+  state      TEXT NOT NULL CHECK (state IN ('published', 'deprecated', 'withdrawn', 'killed')),
+  note       TEXT NOT NULL,
+  downloads  INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX packages_version ON packages (name, version);
+
+CREATE INDEX packages_account ON packages (account_id);
+
+CREATE TABLE kills (
+  hash       TEXT PRIMARY KEY CHECK (length(hash) = 64),
+  reason     TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

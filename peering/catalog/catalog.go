@@ -47,10 +47,29 @@ type Config struct {
 	Registry Registry
 	// Directory receives the agents to display.
 	Directory Directory
+	// Packages receives the packages of other portals and the agents that run them; nil ignores both.
+	Packages Packages
 	// Verdicts returns the liveness of agents; nil leaves it unknown.
 	Verdicts Verdicts
 	Log      *slog.Logger
 }
+
+// Packages are the packages of other portals. packages.Service implements it.
+type Packages interface {
+	// See adds or replaces the package in a record of the portal at a host, or the package that an agent runs.
+	See(host string, verified bool, a *record.Agent)
+	// Unsee removes those of a portal by network ids.
+	Unsee(portal record.PortalID, ids []string)
+	// UnseePortal removes those of a portal.
+	UnseePortal(portal record.PortalID)
+}
+
+// noPackages implements Packages by ignoring them.
+type noPackages struct{}
+
+func (noPackages) See(string, bool, *record.Agent) {}
+func (noPackages) Unsee(record.PortalID, []string) {}
+func (noPackages) UnseePortal(record.PortalID)     {}
 
 // Registry holds the other portals and the operator's policy on their agents. federation.Peers implements
 // it.
@@ -129,6 +148,9 @@ const (
 func New(cfg Config) *Catalog {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Packages == nil {
+		cfg.Packages = noPackages{}
 	}
 	c := &Catalog{cfg: cfg, wake: make(chan struct{}, 1), portals: make(map[record.PortalID]*stand),
 		portable: make(map[string][]listing), handles: make(map[string]string)}
@@ -282,6 +304,7 @@ func (c *Catalog) hideAgents(ctx context.Context, s *stand, want shown) {
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, own) })
 	s.shown = shown{}
 	c.cfg.Directory.Unlearn(ids)
+	c.cfg.Packages.UnseePortal(s.id)
 	c.dropListings(ctx, s.id)
 }
 
@@ -369,6 +392,7 @@ func (c *Catalog) Put(portal record.PortalID, list []*record.Record) {
 // policy excludes. The caller holds s.turn.
 func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record) {
 	var out []string
+	var seen []*record.Agent // packages, and agents that may run one
 	in := make([]hub.Agent, 0, len(list))
 	for _, r := range list {
 		body, ok := r.Body.(*record.Agent)
@@ -381,14 +405,20 @@ func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record
 			c.noteListing(ctx, s, id, body.Name, gone)
 		case gone:
 			out = append(out, id)
+		case body.Package != nil:
+			out, seen = append(out, id), append(seen, body)
 		default:
 			a, err := c.buildAgent(s.card, r, body, s.shown)
 			if err != nil {
 				out = append(out, id)
 				continue
 			}
-			in = append(in, a)
+			in, seen = append(in, a), append(seen, body)
 		}
+	}
+	c.cfg.Packages.Unsee(s.id, out)
+	for _, body := range seen {
+		c.cfg.Packages.See(s.shown.host, s.shown.verified, body)
 	}
 	c.cfg.Directory.Unlearn(out)
 	c.cfg.Directory.Learn(in)
@@ -424,6 +454,7 @@ func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 			c.noteListing(context.Background(), s, id, "", true)
 		}
 	}
+	c.cfg.Packages.Unsee(portal, out)
 	c.cfg.Directory.Unlearn(out)
 }
 

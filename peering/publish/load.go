@@ -215,13 +215,21 @@ func (p *Publisher) compareAgents(ctx context.Context, now time.Time) error {
 		if p.hidden(a) != "" {
 			return ctx.Err() == nil
 		}
-		r, _ := translate.Record(a, origin, now)
+		r := p.describe(ctx, &a, origin, now)
 		if e := p.entries[r.ID]; e == nil || e.deleted || e.content != contentOf(r) {
 			p.todo = append(p.todo, a.ID)
 		}
 		seen[r.ID] = true
 		return ctx.Err() == nil
 	})
+	if p.cfg.Packages != nil {
+		for _, r := range p.cfg.Packages.Records() {
+			if e := p.entries[r.ID]; e == nil || e.deleted || e.content != contentOf(r) {
+				p.todo = append(p.todo, agentID(r.ID))
+			}
+			seen[r.ID] = true
+		}
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -235,6 +243,27 @@ func (p *Publisher) compareAgents(ctx context.Context, now time.Time) error {
 	}
 	p.unsure = false
 	return nil
+}
+
+// describe returns the record of an agent without the header, with the package that it runs.
+func (p *Publisher) describe(ctx context.Context, a *hub.Agent, origin string, now time.Time) *record.Agent {
+	r, _ := translate.Record(*a, origin, now)
+	if p.cfg.Packages != nil && a.Kind == hub.Wasm {
+		r.Runs = p.cfg.Packages.RunOf(ctx, a.ID)
+	}
+	return r
+}
+
+// bodyOf returns the record without the header of what this portal publishes under an id: an agent, nil if it does not
+// exist, or a package. It is nil if nothing is published.
+func (p *Publisher) bodyOf(ctx context.Context, id string, a *hub.Agent, now time.Time) (r *record.Agent) {
+	switch {
+	case a != nil && p.hidden(*a) == "":
+		return p.describe(ctx, a, p.cfg.Signer.Origin(), now)
+	case a == nil && p.cfg.Packages != nil:
+		return p.cfg.Packages.Record(translate.LocalID(id))
+	}
+	return r
 }
 
 // hidden returns the reason why an agent is not published, as a sentence for its owner; "" if it is.

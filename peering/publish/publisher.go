@@ -33,7 +33,18 @@ type Source interface {
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error
 }
 
-// Config is the configuration of a Publisher. Every field is required except Policy and Network.
+// Packages are the packages of this portal. packages.Service implements it. After a change Publisher.Recheck must be
+// called.
+type Packages interface {
+	// Record returns the record of a package by its id in records, without the header; nil if there is none.
+	Record(local string) *record.Agent
+	// Records returns the records of all packages.
+	Records() []*record.Agent
+	// RunOf returns the package that an agent runs; nil for none.
+	RunOf(ctx context.Context, agentID string) *record.PackageRun
+}
+
+// Config is the configuration of a Publisher. Every field is required except Policy, Packages and Network.
 type Config struct {
 	Source  Source
 	Signer  Signer
@@ -41,6 +52,8 @@ type Config struct {
 	Replica federation.Replica
 	// Policy excludes public agents from publication; nil publishes all.
 	Policy Policy
+	// Packages are published with the agents; nil for none.
+	Packages Packages
 	// Network connects the publisher to other portals; nil for none.
 	Network Network
 	Log     *slog.Logger

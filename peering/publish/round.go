@@ -231,7 +231,7 @@ func (p *Publisher) publishAgents(ctx context.Context, ids []string, renew bool)
 	}
 	var steps []step
 	for _, id := range ids {
-		s, err := p.signRecord(w, id, byID[id], renew)
+		s, err := p.signRecord(ctx, w, id, byID[id], renew)
 		if err != nil {
 			return err
 		}
@@ -242,14 +242,13 @@ func (p *Publisher) publishAgents(ctx context.Context, ids []string, renew bool)
 	return p.keepSteps(ctx, steps)
 }
 
-// signRecord signs the record or tombstone of one agent; a is nil if it does not exist. The step has no
+// signRecord signs the record or tombstone of one agent or package; a is nil if there is no such agent. The step has no
 // record if none is needed.
-func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step, error) {
+func (p *Publisher) signRecord(ctx context.Context, w pen, id string, a *hub.Agent, renew bool) (step, error) {
 	s := step{local: translate.LocalID(id)}
 	e := p.entries[s.local]
-	if a != nil && p.hidden(*a) == "" {
-		s.name = a.Name
-		r, _ := translate.Record(*a, p.cfg.Signer.Origin(), clock.FromMilli(w.now))
+	if r := p.bodyOf(ctx, id, a, clock.FromMilli(w.now)); r != nil {
+		s.name = r.Name
 		if s.content = contentOf(r); e != nil && !e.deleted && e.content == s.content && !renew {
 			p.noteRefusal(s.local, "")
 			return s, nil
@@ -265,7 +264,7 @@ func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step
 		if record.ReasonOf(err) == "" {
 			return s, err
 		}
-		p.cfg.Log.Error("an agent is not published: its record would be refused", "agent", id, "name", a.Name, "error",
+		p.cfg.Log.Error("an agent is not published: its record would be refused", "agent", id, "name", s.name, "error",
 			err)
 		p.noteRefusal(s.local, "This portal could not write down what it is: "+err.Error()+". Tell its operator.")
 	} else {

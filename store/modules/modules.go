@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -33,6 +34,8 @@ type row struct {
 	Name      string `db:"name"`
 	Size      int64  `db:"size"`
 	CreatedAt int64  `db:"created_at"`
+	Package   string `db:"package"` // name/version
+	Portal    string `db:"portal"`
 }
 
 // rowBytes are the bytes that a module counts besides its own, as in the trigger.
@@ -41,14 +44,15 @@ const rowBytes = 300
 // AllModules implements hosting.Store.
 func (d *Modules) AllModules(ctx context.Context) ([]hosting.Module, error) {
 	var list []row
-	if err := d.db.List(ctx, &list, `SELECT account_id, hash, name, size, created_at FROM modules
-		ORDER BY account_id, hash`); err != nil {
+	if err := d.db.List(ctx, &list, `SELECT account_id, hash, name, size, created_at, package, portal
+		FROM modules ORDER BY account_id, hash`); err != nil {
 		return nil, engine.MapError(err)
 	}
 	out := make([]hosting.Module, len(list))
 	for i, r := range list {
+		name, version, _ := strings.Cut(r.Package, "/")
 		out[i] = hosting.Module{Hash: r.Hash, Name: r.Name, AccountID: r.AccountID, Size: r.Size,
-			CreatedAt: clock.FromMilli(r.CreatedAt)}
+			CreatedAt: clock.FromMilli(r.CreatedAt), Source: hosting.Source{Name: name, Version: version, Portal: r.Portal}}
 	}
 	return out, nil
 }
@@ -69,6 +73,14 @@ func (d *Modules) PutModule(ctx context.Context, m hosting.Module, data []byte) 
 	}))
 }
 
+// NameSource implements hosting.Store.
+func (d *Modules) NameSource(ctx context.Context, accountID, hash string, source hosting.Source) error {
+	return engine.MapError(d.db.Write(ctx, func(t engine.Tx) error {
+		return rows.CheckChanged(t.Exec(`UPDATE modules SET package = ?, portal = ? WHERE account_id = ? AND hash = ?`,
+			source.Name+"/"+source.Version, source.Portal, accountID, hash))
+	}))
+}
+
 // DeleteModule implements hosting.Store. The settings of an agent hold the hash as a text of its own.
 func (d *Modules) DeleteModule(ctx context.Context, accountID, hash string) error {
 	return engine.MapError(d.db.Write(ctx, func(t engine.Tx) error {
@@ -77,6 +89,14 @@ func (d *Modules) DeleteModule(ctx context.Context, accountID, hash string) erro
 			AND instr(spec, ?) > 0 LIMIT 1`, accountID, `"`+hash+`"`)
 		if err == nil {
 			return fault.New(fault.Conflict, "The agent %s uses this program.", name)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		err = t.Get(&name, `SELECT name FROM packages WHERE account_id = ? AND module = ? AND state <> 'withdrawn'
+			LIMIT 1`, accountID, hash)
+		if err == nil {
+			return fault.New(fault.Conflict, "The package %s has this program. Withdraw that version first.", name)
 		}
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err

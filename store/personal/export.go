@@ -44,10 +44,12 @@ var sets = []set{
 	{"models", `SELECT id, name, provider, url, model, fallback, price_input, price_output,
 		created_at, updated_at FROM models
 		WHERE owner_id = ?`, `id`},
-	{"modules", `SELECT m.hash, m.name, m.size, m.created_at, b.data FROM modules m
+	{"modules", `SELECT m.hash, m.name, m.size, m.created_at, m.package, m.portal, b.data FROM modules m
 		JOIN module_bytes b ON b.hash = m.hash WHERE m.account_id = ?`, `m.hash`},
 	{"memories", `SELECT m.id, a.name AS agent, m.room_id, m.conversation_id, m.seq, m.text, m.distilled, m.created_at,
 		m.used_at FROM memories m JOIN agents a ON a.id = m.agent_id WHERE m.person_id = ?`, `m.id`},
+	{"packages", `SELECT id, author, name, version, manifest, readme, module, size, state, note, downloads, created_at,
+		updated_at FROM packages WHERE account_id = ?`, `id`},
 	{"goals", `SELECT id, goal, state, reason, parent_id, parent_task, created_at, updated_at FROM goals
 		WHERE owner_id = ?`, `id`},
 	{"goal_events", `SELECT goal_id, seq, event FROM goal_events

@@ -21,6 +21,15 @@ func (d *Reader) AtEnd() bool { return d.i == len(d.b) }
 // SkipValue skips a value of any kind.
 func (d *Reader) SkipValue() bool { return d.scanValue(1) == nil }
 
+// ReadRaw skips a value of any kind and returns its bytes.
+func (d *Reader) ReadRaw() ([]byte, bool) {
+	from := d.i
+	if !d.SkipValue() {
+		return nil, false
+	}
+	return d.b[from:d.i], true
+}
+
 // ReadMembers reads an object. It calls read with the reader at each value; read must consume the value
 // and returns false to stop with failure.
 func (d *Reader) ReadMembers(read func(name []byte) bool) bool {
