@@ -74,7 +74,7 @@ var bodyTypes = map[string]any{
 	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "HostingRulesInput": hostingapi.RulesBody{}, "EditMemoryInput": memorypages.EditBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
 	"GoalInput": goals.StartBody{}, "GoalBudget": goals.BudgetBody{}, "SteerGoalInput": goals.SayBody{},
 	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{}, "GoalLinkInput": goals.LinkBody{},
-	"AddOwnerInput": addOwnerBody{}, "AgentInput": DraftJSON{}, "AgentStatusInput": statusJSON{},
+	"AddOwnerInput": addOwnerBody{}, "AgentInput": agentBody{}, "AgentStatusInput": statusJSON{},
 	"PackageInput": packageapi.PublishBody{}, "PackageGrantInput": packages.Grant{}, "PackageLimitsInput": packages.Limits{},
 	"PackageStateInput": packageapi.StateBody{}, "KillInput": packageapi.KillBody{},
 	"AttestationInput": attestBody{}, "BranchInput": branchBody{}, "CallLimitsInput": hub.Limits{},

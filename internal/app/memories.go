@@ -12,7 +12,7 @@ import (
 
 // newMemories builds the service of memories and the keeper, which uses the services of the portal only while tasks
 // run.
-func (p *Portal) newMemories() *memory.Service {
+func newMemories(p *Portal) *memory.Service {
 	s := memory.New(memory.Config{Store: p.db.Memories, Grants: p.grants, Notices: memoryNotices{p},
 		Encoder: p.senses})
 	p.keeper = recollect.New(recollect.Config{Memory: s, Directory: acted{p}, Rooms: memoryRooms{p}, Log: p.log})

@@ -23,7 +23,7 @@ func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	p.usage = usage.NewService(p.db.Usages, p.prices, p.log)
 	p.ceilings = usage.NewCeilings(p.db.Usages, ownedAgents{p}, p.prices)
 	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
-	p.memories = p.newMemories()
+	p.memories = newMemories(p)
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
 		Addresses: addressPolicy{p.egress}})
 	if unit := p.set.Budget.Currency; unit != "" && p.set.Model != nil {
