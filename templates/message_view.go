@@ -25,6 +25,8 @@ type MessageView struct {
 	Body    SafeHTML
 	// Thoughts are those of the model that wrote the message, shown folded.
 	Thoughts SafeHTML
+	// Claim is what the answer cost, as its server states it; "" for no statement.
+	Claim string
 	Data     []DataPart
 	Files    []FilePart
 	Edited   bool

@@ -51,6 +51,7 @@ type run struct {
 	events  int
 	settled bool
 	result  task.Result
+	cost    *task.Claim // the newest statement of the agent
 }
 
 // way describes the route to an agent and its name in error messages.
@@ -389,6 +390,9 @@ func (r *run) handleEvent(ctx context.Context, ev a2a.Event) error {
 	if err := r.saveCheckpoint(ctx); err != nil {
 		return err
 	}
+	if c := ev.Cost(); c != nil {
+		r.cost = c
+	}
 	if r.way.files != nil {
 		ev = r.fetchFiles(ctx, ev)
 	}
@@ -486,6 +490,9 @@ func (r *run) setOutcome(s a2a.Status) error {
 	}
 	r.settled = true
 	r.result = task.Result{State: s.State, Parts: r.answer.finishParts()}
+	if r.cost != nil && s.State.Terminal() && len(r.result.Parts) > 0 {
+		r.result.Parts[0] = r.result.Parts[0].WithClaim(*r.cost)
+	}
 	switch s.State {
 	case task.Completed:
 		if len(r.result.Parts) == 0 {

@@ -131,7 +131,7 @@ type introduced struct {
 func (i introduced) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	// The extension makes the remote side answer a repeated message with the first task.
-	r.Header.Set(a2a.ExtensionsHeader, a2a.ExtOnce)
+	r.Header.Set(a2a.ExtensionsHeader, a2a.ExtOnce+", "+a2a.ExtCost)
 	for name, value := range map[string]string{guard.ForField: i.onBehalfOf, task.HopsField: i.via,
 		task.BudgetField: i.budget.Field(clock.Now())} {
 		r.Header.Del(name)

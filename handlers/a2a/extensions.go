@@ -21,7 +21,7 @@ func (q *methodCall) readExtensions() {
 			continue
 		}
 		switch uri {
-		case a2a.ExtEvents, a2a.ExtSpeaker:
+		case a2a.ExtEvents, a2a.ExtSpeaker, a2a.ExtCost:
 		case a2a.ExtOnce:
 			// without a context each request of an anonymous visitor is a new actor, so the extension
 			// cannot work
@@ -111,6 +111,24 @@ func (q *methodCall) streamEnds(s task.State) bool {
 // placedEvent encodes event n as a server-sent event with the place as its id for Last-Event-ID.
 func (q *methodCall) placedEvent(l *eventLog, n int64, e a2a.Event) []byte {
 	return append([]byte("id: "+l.placeOf(n)+"\n"), q.encodeEvent(q.hideSpeaker(e))...)
+}
+
+// addCost adds what a task cost to an event with its status, if the caller requested that extension.
+func (q *methodCall) addCost(e a2a.Event) a2a.Event {
+	if !q.usesExtension(a2a.ExtCost) {
+		return e
+	}
+	switch {
+	case e.Task != nil:
+		t := *e.Task
+		t.Cost = q.handler.cfg.CostOf(t.ID)
+		e.Task = &t
+	case e.Status != nil && !e.Status.Status.State.Active():
+		u := *e.Status
+		u.Cost = q.handler.cfg.CostOf(u.TaskID)
+		e.Status = &u
+	}
+	return e
 }
 
 // hideSpeaker removes the speaker's name from an event if the caller did not request that extension. Logs

@@ -51,6 +51,8 @@ type Config struct {
 	Signer *a2a.Signer
 	// Operational holds the keys that sign the portal's requests.
 	Operational *ident.Operational
+	// CostOf returns what the models of a task cost so far, nil for none. It may be left out.
+	CostOf func(taskID string) *task.Claim
 	// Only10 is the built-in agent whose card leaves out version 0.3; "" for none.
 	Only10 string
 	// Started is the start time of this process. Cards count as changed at that time, because a new
@@ -68,6 +70,9 @@ type Handler struct {
 
 // New returns a Handler. Its routes are declared by Routes.
 func New(cfg Config) *Handler {
+	if cfg.CostOf == nil {
+		cfg.CostOf = func(string) *task.Claim { return nil }
+	}
 	return &Handler{cfg: cfg}
 }
 

@@ -194,7 +194,7 @@ func (q *methodCall) sendMessage() (any, error) {
 		return nil, q.streamTask(ctx, asker.Actor, asked.Task, how)
 	case asked.Said != nil && !asked.Task.Direct:
 		v := d.viewWith(ctx, asked.Task, asked.Said, how)
-		return q.write.Event(a2a.Event{Task: &v}), nil
+		return q.write.Event(q.addCost(a2a.Event{Task: &v})), nil
 	case in.Immediate || !asked.Task.State.Active():
 		return q.answerTask(asker.Actor, asked.Task, how)
 	}
@@ -253,7 +253,7 @@ func (q *methodCall) answerTask(actor ident.Actor, t task.Task, how detail) (any
 	if err != nil {
 		return nil, err
 	}
-	return q.write.Event(a2a.Event{Task: &v}), nil
+	return q.write.Event(q.addCost(a2a.Event{Task: &v})), nil
 }
 
 // findTask returns a task if it belongs to the actor and to this call's agent, otherwise the failure for
@@ -289,7 +289,10 @@ func (q *methodCall) getTask() (any, error) {
 		return nil, err
 	}
 	v, err := q.handler.viewTask(q.r.Context(), actor, t, q.readDetail(in.HistoryLength, true))
-	return q.write.Task(v), err
+	if err != nil {
+		return nil, err
+	}
+	return q.write.Task(*q.addCost(a2a.Event{Task: &v}).Task), nil
 }
 
 // listTasks returns a page of the caller's tasks with this agent. A caller without a credential has

@@ -163,7 +163,7 @@ func TestSDK_SendStreamGetListCancel(t *testing.T) {
 			t.Errorf("%s: another agent's task: %v", binding, err)
 		}
 		ext, err := c.GetExtendedAgentCard(t.Context(), &sdk.GetExtendedAgentCardRequest{})
-		if err != nil || len(ext.Capabilities.Extensions) != 4 {
+		if err != nil || len(ext.Capabilities.Extensions) != 5 {
 			t.Errorf("%s: extended card: %+v %v", binding, ext, err)
 		}
 	}

@@ -173,7 +173,7 @@ func (f *follower) firstSign(ctx context.Context, t task.Task) (*a2a.Message, []
 
 // encodeEvent encodes one event of the stream in the call's version and binding.
 func (q *methodCall) encodeEvent(e a2a.Event) []byte {
-	return encodeFrame(q.binding.wrapEvent(q.write.Event(e)))
+	return encodeFrame(q.binding.wrapEvent(q.write.Event(q.addCost(e))))
 }
 
 // encodeFailure encodes the error that ends a stream, as its last event.

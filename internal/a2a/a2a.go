@@ -48,6 +48,8 @@ type Message struct {
 	Speaker *Speaker
 	// Tools is the access to the portal's tools that the agent gets with the message, nil for none.
 	Tools *Tools
+	// Cost is what the answer cost, as its agent states it; nil for no statement.
+	Cost *task.Claim
 }
 
 // Status is the state of a task. State is empty if the agent gave none, or one that is unknown here.
@@ -66,6 +68,8 @@ type Task struct {
 	Artifacts []task.Artifact
 	// History holds at most the newest 20 messages, oldest first.
 	History []Message
+	// Cost is what the task cost so far, as its agent states it; nil for no statement.
+	Cost *task.Claim
 }
 
 // StatusUpdate reports a task's new status. TaskID and ContextID may be "" in events of remote agents.
@@ -73,6 +77,7 @@ type StatusUpdate struct {
 	TaskID    string
 	ContextID string
 	Status    Status
+	Cost      *task.Claim // of the task so far, as in Task
 }
 
 // ArtifactUpdate carries a new artifact or, if Append is true, further parts of an artifact that was
@@ -94,6 +99,19 @@ type Event struct {
 	// Metadata is the metadata of the event itself. It is written into answers of this portal, but not
 	// read from remote agents.
 	Metadata map[string]any
+}
+
+// Cost returns what the task cost so far, as its agent states it in the event; nil for no statement.
+func (e Event) Cost() *task.Claim {
+	switch {
+	case e.Task != nil:
+		return e.Task.Cost
+	case e.Status != nil:
+		return e.Status.Cost
+	case e.Message != nil:
+		return e.Message.Cost
+	}
+	return nil
 }
 
 // IDs returns the ids of the task and context of the event; either may be "".

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ func (w Writer) writeTask(t Task) object {
 		}
 		o["history"] = list
 	}
+	writeCost(o, t.Cost)
 	return w.addKind(o, "task")
 }
 
@@ -73,6 +75,7 @@ func (w Writer) Event(e Event) any {
 		u := e.Status
 		name, o = "statusUpdate", w.addKind(object{"taskId": u.TaskID, "contextId": u.ContextID,
 			"status": w.writeStatus(u.Status)}, "status-update")
+		writeCost(o, u.Cost)
 		if w.Version == Version03 {
 			o["final"] = !u.Status.State.Active()
 		}
@@ -82,12 +85,24 @@ func (w Writer) Event(e Event) any {
 			"artifact": w.writeArtifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
 	}
 	if len(e.Metadata) > 0 {
+		meta, _ := o["metadata"].(object)
 		o["metadata"] = e.Metadata
+		if meta != nil {
+			maps.Copy(meta, e.Metadata)
+			o["metadata"] = meta
+		}
 	}
 	if w.Version == Version03 {
 		return o
 	}
 	return object{name: o}
+}
+
+// writeCost adds a statement of ExtCost to an object without metadata.
+func writeCost(o object, c *task.Claim) {
+	if c != nil {
+		o["metadata"] = object{ExtCost: c}
+	}
 }
 
 // addKind adds the field "kind", by which clients of 0.3 distinguish objects. It does nothing for 1.0.

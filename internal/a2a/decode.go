@@ -21,6 +21,7 @@ type wireTask struct {
 	Status    wireStatus        `json:"status"`
 	Artifacts []json.RawMessage `json:"artifacts"`
 	History   []json.RawMessage `json:"history"`
+	Metadata  json.RawMessage   `json:"metadata"`
 }
 
 type wireStatus struct {
@@ -35,6 +36,7 @@ type wireMessage struct {
 	Role      str             `json:"role"`
 	Parts     json.RawMessage `json:"parts"`
 	Content   json.RawMessage `json:"content"`
+	Metadata  json.RawMessage `json:"metadata"`
 }
 
 type wireArtifact struct {
@@ -51,6 +53,17 @@ type wireUpdate struct {
 	Artifact  json.RawMessage `json:"artifact"`
 	Append    flag            `json:"append"`
 	LastChunk flag            `json:"lastChunk"`
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+// decodeCost reads the statement of ExtCost in metadata, nil for none that is valid.
+func decodeCost(metadata json.RawMessage) *task.Claim {
+	var m map[string]json.RawMessage
+	var c task.Claim
+	if json.Unmarshal(metadata, &m) != nil || json.Unmarshal(m[ExtCost], &c) != nil || !c.Valid() {
+		return nil
+	}
+	return &c
 }
 
 // decodeEvent reads one StreamResponse or one result of SendMessage.
@@ -110,7 +123,8 @@ func (d decoder) decodeTask(b []byte) (*Task, error) {
 	if len(w.Artifacts) > maxArtifacts {
 		return nil, limitError("the agent sent more than %d artifacts", maxArtifacts)
 	}
-	t := &Task{ID: string(w.ID), ContextID: string(w.ContextID), Status: d.decodeStatus(w.Status)}
+	t := &Task{ID: string(w.ID), ContextID: string(w.ContextID), Status: d.decodeStatus(w.Status),
+		Cost: decodeCost(w.Metadata)}
 	for _, a := range w.Artifacts {
 		if art, ok := d.decodeArtifact(a); ok {
 			t.Artifacts = append(t.Artifacts, art)
@@ -137,7 +151,7 @@ func (d decoder) statusEvent(b []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{Status: &StatusUpdate{TaskID: string(w.TaskID), ContextID: string(w.ContextID),
+	return Event{Status: &StatusUpdate{Cost: decodeCost(w.Metadata), TaskID: string(w.TaskID), ContextID: string(w.ContextID),
 		Status: d.decodeStatus(w.Status)}}, nil
 }
 
@@ -200,7 +214,7 @@ func (d decoder) decodeMessage(b []byte) (*Message, bool) {
 	return &Message{
 		ID: cutBytes(string(w.MessageID), maxID), ContextID: string(w.ContextID), TaskID: string(w.TaskID),
 		FromAgent: role == "agent" || role == "role_agent",
-		Parts:     d.decodeParts(parts),
+		Parts:     d.decodeParts(parts), Cost: decodeCost(w.Metadata),
 	}, true
 }
 

@@ -13,6 +13,8 @@ const (
 	ExtOnce = "https://agentsite.dev/ext/once/v1"
 	// ExtSpeaker adds the author to each message, for conversations with several members.
 	ExtSpeaker = "https://agentsite.dev/ext/speaker/v1"
+	// ExtCost adds to a task, a status update or a message that is the answer what it cost: a task.Claim in its metadata.
+	ExtCost = "https://agentsite.dev/ext/cost/v1"
 	// ExtListing adds the portal's directory data of an agent to its extended card.
 	ExtListing = "https://agentsite.dev/ext/listing/v1"
 	// ExtTools is declared by agents elsewhere that want the portal's tools: each message then has, in its metadata
@@ -27,6 +29,7 @@ var extensions = []CardExtension{
 	{URI: ExtOnce, Description: "A message without contextId that is sent again, with the same messageId by the " +
 		"same account, is answered with the first task."},
 	{URI: ExtSpeaker, Description: "The metadata of a message names its author."},
+	{URI: ExtCost, Description: "The metadata of a task says what its models cost, as far as this portal knows."},
 }
 
 // ExtensionsHeader is the HTTP header that lists extensions: in a request those that the client asks

@@ -78,7 +78,7 @@ func TestWriter_IsReadByTheSDKAndByUs(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, v := range []string{Version10, Version03} {
-		for _, e := range []Event{{Task: &k}, {Message: &k.History[0]}, {Status: &StatusUpdate{"t1", "c1", k.Status}}, {Artifact: &ArtifactUpdate{"t1", "c1", k.Artifacts[0], true, true}}} {
+		for _, e := range []Event{{Task: &k}, {Message: &k.History[0]}, {Status: &StatusUpdate{TaskID: "t1", ContextID: "c1", Status: k.Status}}, {Artifact: &ArtifactUpdate{"t1", "c1", k.Artifacts[0], true, true}}} {
 			b, err := json.Marshal(Writer{v}.Event(e))
 			if err != nil {
 				t.Fatal(err)

@@ -5,8 +5,26 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/handlers/api/spending"
 	"agentsite/handlers/ard"
+	"agentsite/internal/task"
 )
+
+// costOf returns what the models of a task cost so far, for those who asked for it; nil for none.
+func (p *Portal) costOf(taskID string) *task.Claim {
+	sum, currency, ok := p.usage.OfTask(taskID)
+	if !ok {
+		return nil
+	}
+	c := &task.Claim{InputTokens: sum.Input, OutputTokens: sum.Output}
+	if cost := sum.TalkCost + sum.WorkCost; cost > 0 {
+		c.Cost, c.Currency = spending.FormatCost(cost), currency
+	}
+	if !c.Valid() {
+		return nil
+	}
+	return c
+}
 
 // usageFor is how long usage counts are cached: counting scans all conversations, and the endpoint is public.
 const usageFor = 5 * time.Minute

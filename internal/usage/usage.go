@@ -140,6 +140,7 @@ type Service struct {
 	store  Store
 	prices *Prices
 	log    *slog.Logger
+	tasks  taskSums
 
 	mu   sync.Mutex // guards owed; not held while the store writes
 	owed []Entry    // counted, but not stored because the store failed
@@ -159,6 +160,10 @@ var _ Meter = (*Service)(nil)
 func (s *Service) Count(ctx context.Context, c Call) {
 	now := clock.Now()
 	e := Entry{Call: c, Day: DayOf(now), Cost: s.prices.Cost(c.Model, c.Price, c.Input, c.Output)}
+	if c.TaskID != "" {
+		sum := Sum{Calls: 1, Input: c.Input, Output: c.Output, WorkCost: e.Cost}
+		s.tasks.add(c.TaskID, sum)
+	}
 	s.mu.Lock()
 	list := append(s.owed, e)
 	s.owed = nil

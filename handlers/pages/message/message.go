@@ -114,6 +114,9 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 		if t := p.Thoughts(); t != "" && m.Sender.Kind == "agent" {
 			v.Thoughts += d.markup.Message(t)
 		}
+		if c, ok := p.Claim(); ok && m.Sender.Kind == "agent" {
+			v.Claim = claimWords(c)
+		}
 		d.Part(&v.Body, &v.Data, &v.Files, p)
 	}
 	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
@@ -124,6 +127,22 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 		v.Reason = "" // the question itself states the reason
 	}
 	return v
+}
+
+// claimWords describes the claimed cost of an answer.
+func claimWords(c task.Claim) string {
+	var list []string
+	if c.Cost != "" {
+		cost := c.Cost
+		if strings.Contains(cost, ".") {
+			cost = strings.TrimRight(strings.TrimRight(cost, "0"), ".")
+		}
+		list = append(list, cost+" "+c.Currency)
+	}
+	if n := c.InputTokens + c.OutputTokens; n > 0 {
+		list = append(list, pages.FormatCounted(int(n), "token", "tokens"))
+	}
+	return strings.Join(list, ", ")
 }
 
 // yesAsked is the lower-case phrase by which an agent asks for a yes or no; the page then shows buttons.
