@@ -26,9 +26,8 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 		if err != nil || failure == nil {
 			return reply, err
 		}
-		if r.tooLong && len(r.st.Base) > 1 && r.shortened < maxShortened {
+		if r.tooLong && r.shortened < maxShortened && r.shorten() {
 			r.shortened++
-			r.st.Base = model.Shorten(r.st.Base)
 			continue
 		}
 		if len(r.others) == 0 || reply.Text != "" {
@@ -38,6 +37,21 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 		r.ask, r.others, r.shortened = r.others[0], r.others[1:], 0
 		r.tracer = newTracer(ctx, r.ask.server.Key)
 	}
+}
+
+// shorten leaves out about half of the conversation before the question and of its summary, which a small model may
+// write longer than it takes. It reports false if nothing is left to leave out.
+func (r *run) shorten() bool {
+	if len(r.st.Base) < 2 && r.st.Summary == "" {
+		return false
+	}
+	r.st.Base = model.Shorten(r.st.Base)
+	if n := len(r.st.Summary); n < minSummary {
+		r.st.Summary = ""
+	} else {
+		r.st.Summary = clipText(r.st.Summary, n/2)
+	}
+	return true
 }
 
 // chatOnce sends the conversation to the chosen model. failure is the result of the task if the model failed and is not

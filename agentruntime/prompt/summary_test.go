@@ -148,3 +148,25 @@ func TestRun_SummariesAreBoundByTheBudget(t *testing.T) {
 		t.Errorf("%d questions beyond the budget", len(reqs))
 	}
 }
+
+// A small model writes a summary that is longer than it takes itself. The question is asked again with less of it.
+func TestRun_ShortensASummaryThatIsTooLong(t *testing.T) {
+	w := newWorld(t, nil)
+	n := &notebook{Summary: task.Summary{Text: strings.Repeat("They counted. ", 200), UpTo: 1}}
+	w.s.Script(func(_ int, req openai.ChatRequest) agenttest.Turn {
+		size := 0
+		for _, m := range req.Messages {
+			size += len(m.Content)
+		}
+		if size > 1500 {
+			return agenttest.Turn{Status: 400, Refusal: "request (1342 tokens) exceeds the available context size (1024 tokens), try increasing it"}
+		}
+		return agenttest.Turn{Text: "ok"}
+	})
+	w.cfg.Tools = nil
+	w.d = New(Config{RT: transport(t), Summaries: n})
+	res, _ := w.run(w.talk(1, 10))
+	if reqs, _ := w.s.Requests(); res.State != task.Completed || task.PlainText(res.Parts) != "ok" || len(reqs) < 2 {
+		t.Errorf("%d questions, %+v", len(reqs), res)
+	}
+}
