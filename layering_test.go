@@ -192,6 +192,7 @@ var may = map[string][]string{
 	"handlers/pages/goals":    with(leaves, "handlers/api/spending", "internal/team", "internal/team/flow", "templates"),
 	"handlers/pages/manual":   with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/program":        with(leaves, "handlers/pages", "handlers/request", "internal/limit", "templates"),
+	"handlers/pages/pictures": with(leaves, "internal/chat", "internal/hub"),
 	"handlers/pages/members":  with(leaves, "internal/chat", "internal/hub", "templates"),
 	"handlers/pages/message":  with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/task", "internal/a2a", "templates"),
 	"web":                     with(leaves, "handlers", "handlers/request", "handlers/respond"),

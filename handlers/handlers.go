@@ -31,6 +31,7 @@ import (
 	"agentsite/handlers/pages/manual"
 	"agentsite/handlers/pages/members"
 	"agentsite/handlers/pages/message"
+	"agentsite/handlers/pages/pictures"
 	"agentsite/handlers/pages/work"
 	personalpages "agentsite/handlers/personal"
 	"agentsite/handlers/program"
@@ -85,6 +86,8 @@ type Config struct {
 	Peers        *federation.Peers
 	// Meanings is the operator's server of embeddings.
 	Meanings address.Meanings
+	// Pictures fetches pictures that messages name, from addresses of strangers.
+	Pictures http.RoundTripper
 	// Servers returns the names that the portal's agents have in the MCP registry.
 	Servers *registry.Service
 	// Connections counts the sockets and streams that callers hold open.
@@ -112,6 +115,7 @@ type Routes struct {
 	account  *accountpages.Pages
 	work     *work.Pages
 	members  *members.Pages
+	pictures *pictures.Pages
 	program  *program.Pages
 	manual   *manual.Pages
 	personal *personalpages.Handlers
@@ -176,6 +180,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		packages: packageapi.New(cfg.Packages, directory, sessions, cfg.Host),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
+		pictures: pictures.New(chats, site, messages, cfg.Pictures, cfg.Log),
 		program:  program.New(site, cfg.Log),
 		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
 		manual:   manual.New(portal, accounts, directory, site, renderer),
@@ -206,6 +211,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.agents.Routes(r)
 	h.work.Routes(r)
 	h.members.Routes(r)
+	h.pictures.Routes(r)
 	h.program.Routes(r)
 	h.embed.Routes(r)
 	h.chats.Routes(r)

@@ -42,7 +42,7 @@ const bundle = "css/app.css"
 var scripts = [][]string{
 	{"js/app.js", "js/composing.js", "js/live.js", "js/palette.js", "js/notify.js", "js/share.js"},
 	{"js/chat.js", "js/chat-scroll.js", "js/chat-transcript.js", "js/chat-window.js", "js/chat-answers.js", "js/chat-people.js", "js/chat-list.js", "js/chat-outbox.js",
-		"js/chat-files.js", "js/chat-mention.js", "js/chat-compose.js", "js/chat-actions.js", "js/chat-last.js", "js/chat-keys.js", "js/chat-start.js"},
+		"js/chat-files.js", "js/chat-mention.js", "js/chat-compose.js", "js/chat-actions.js", "js/chat-last.js", "js/chat-pictures.js", "js/chat-keys.js", "js/chat-start.js"},
 	{"js/embed.js", "js/composing.js"},
 }
 

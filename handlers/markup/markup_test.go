@@ -28,7 +28,7 @@ func TestMessage_ShowsMarkdown(t *testing.T) {
 		{"our own pages", "[the manual](/docs/api#x) [all](/agents?tag=a)", `<a href="/docs/api#x" rel="noopener noreferrer nofollow ugc">the manual</a> <a href="/agents?tag=a" rel=`},
 		{"nothing else of ours", "[x](/api/v1/me)", "<p>x (/api/v1/me)</p>"},
 		{"mail", "<a@example.org>", `<a href="mailto:a@example.org" rel=`},
-		{"images are links", "![a cat](https://example.org/cat.png)", `<a href="https://example.org/cat.png" rel="noopener noreferrer nofollow ugc">a cat</a>`},
+		{"images are links", "![a cat](https://example.org/cat.png)", `<a class="linked-picture" href="https://example.org/cat.png" rel="noopener noreferrer nofollow ugc">a cat</a>`},
 		{"images without words", "![](https://example.org/cat.png)", `>https://example.org/cat.png</a>`},
 		{"a title", `[x](https://example.org "over")`, `<a href="https://example.org" rel="noopener noreferrer nofollow ugc" title="over">x</a>`},
 		{"refused links keep their words", "[click](javascript:x)", "<p>click (javascript:x)</p>"},

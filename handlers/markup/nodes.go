@@ -1,7 +1,9 @@
 package markup
 
 import (
+	"html"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -71,9 +73,18 @@ func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 }
 
 func openLink(w util.BufWriter, address string, title []byte) bool {
+	return openLinkAs(w, address, title, "")
+}
+
+// openLinkAs is openLink for a link of a class.
+func openLinkAs(w util.BufWriter, address string, title []byte, class string) bool {
 	href, ok := safeURL(address)
 	if ok {
-		w.WriteString(`<a href="`)
+		w.WriteString("<a ")
+		if class != "" && isExternal(href) {
+			w.WriteString(`class="` + class + `" `)
+		}
+		w.WriteString(`href="`)
 		w.Write(util.EscapeHTML([]byte(href)))
 		w.WriteString(`" rel="` + linkRel)
 		if len(title) > 0 {
@@ -129,6 +140,25 @@ func writeRefused(w util.BufWriter, address, title []byte) {
 	}
 }
 
+// pictureClass is the class of the links that name a picture of another site.
+const pictureClass = "linked-picture"
+
+// pictureLink matches such a link in the HTML of a message, with the address.
+var pictureLink = regexp.MustCompile(`<a class="` + pictureClass + `" href="([^"]*)"`)
+
+// isExternal reports whether an address is one of another site.
+func isExternal(href string) bool {
+	return strings.HasPrefix(href, "https://") || strings.HasPrefix(href, "http://")
+}
+
+// Pictures returns the addresses of other sites that an untrusted text names as pictures.
+func (r *Renderer) Pictures(source string) (list []string) {
+	for _, m := range pictureLink.FindAllStringSubmatch(string(r.Message(source)), -1) {
+		list = append(list, html.UnescapeString(m[1]))
+	}
+	return list
+}
+
 func writeImage(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -143,7 +173,7 @@ func writeImage(w util.BufWriter, source []byte, node ast.Node, entering bool) (
 	for p := node.Parent(); p != nil; p = p.Parent() {
 		inLink = inLink || p.Kind() == ast.KindLink
 	}
-	linked := !inLink && openLink(w, dest, image.Title)
+	linked := !inLink && openLinkAs(w, dest, image.Title, pictureClass)
 	w.Write(util.EscapeHTML([]byte(words)))
 	if linked {
 		w.WriteString("</a>")

@@ -25,6 +25,7 @@ func newPolicy() *bluemonday.Policy {
 	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(https?://[^/]|mailto:|/(` + strings.Join(ownPages,
 		"|") + `)([/?#]|$))`)).OnElements("a")
 	p.AllowAttrs("rel").Matching(regexp.MustCompile(`^` + linkRel + `$`)).OnElements("a")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^` + pictureClass + `$`)).OnElements("a")
 	p.AllowAttrs("title").OnElements("a")
 	p.RequireParseableURLs(true)
 	p.AllowRelativeURLs(true) // only paths of this portal, because the pattern above excludes others

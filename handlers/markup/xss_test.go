@@ -16,11 +16,11 @@ import (
 var allowed = strings.Fields("p br hr h3 h4 h5 h6 em strong del code pre blockquote ul ol li table thead tbody tr th td a span")
 
 // allowedAttrs are the attributes of them, by element.
-var allowedAttrs = map[string][]string{"a": {"href", "rel", "title"}, "ol": {"start", "dir"}, "li": {"value"}, "ul": {"dir"}, "blockquote": {"dir"}, "table": {"dir"}, "td": {"align"}, "th": {"align"}, "code": {"class"}, "pre": {"class", "data-lang"}, "span": {"class"}}
+var allowedAttrs = map[string][]string{"a": {"class", "href", "rel", "title"}, "ol": {"start", "dir"}, "li": {"value"}, "ul": {"dir"}, "blockquote": {"dir"}, "table": {"dir"}, "td": {"align"}, "th": {"align"}, "code": {"class"}, "pre": {"class", "data-lang"}, "span": {"class"}}
 
 // allowedClass are the classes of them.
 var allowedClass = map[string]*regexp.Regexp{
-	"code": regexp.MustCompile(`^(math|language-\S+)$`), "pre": regexp.MustCompile(`^math$`), "span": regexp.MustCompile(`^hl-[a-z]+$`)}
+	"a": regexp.MustCompile(`^linked-picture$`), "code": regexp.MustCompile(`^(math|language-\S+)$`), "pre": regexp.MustCompile(`^math$`), "span": regexp.MustCompile(`^hl-[a-z]+$`)}
 
 // ownPath is what a link to a page of ours looks like.
 var ownPath = regexp.MustCompile(`^/(about|account|admin|agents|chat|docs|login|signup)([/?#].*)?$`)

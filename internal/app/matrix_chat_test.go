@@ -176,6 +176,7 @@ func chatCells() map[string]cell {
 		"POST /chat/{id}/m/{seq}/edit":              {object: said, body: fixed(form("text", "3+3"))},
 		"POST /chat/{id}/m/{seq}/ask":               {object: said, body: fixed(form("text", "3+3"))},
 		"POST /chat/{id}/m/{seq}/unsay":             {object: said, body: fixed(form())},
+		"POST /chat/{id}/m/{seq}/picture":           {object: said, body: fixed(form("url", "https://example.org/x.png"))},
 		"POST /chat/{id}/m/{seq}/react":             {object: said, body: fixed(form("emoji", "👍"))},
 		"POST /chat/{id}/m/{seq}/again":             {object: said, body: fixed(form())},
 		"POST /chat/{id}/m/{seq}/branch":            {object: said, body: fixed(form())},

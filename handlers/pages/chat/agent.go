@@ -11,9 +11,9 @@ import (
 	"agentsite/internal/ident"
 )
 
-// switchAgent returns the handler that makes an agent answer the messages of this conversation that name no other: the agent joins if it is no
-// member, and becomes the speaker. With in=new the page of a new chat with the agent is next, and this one stays as it
-// is.
+// switchAgent returns the handler that makes an agent answer the messages of this conversation that name no other: the
+// agent joins if it is no member, and becomes the speaker. With in=new the page of a new chat with the agent is next,
+// and this one stays as it is.
 func switchAgent(d *Room) request.Handler {
 	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 		return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {
