@@ -70,7 +70,7 @@ func chromium() (string, error) {
 }
 
 // needBrowser starts the browser, or skips the test where there is none.
-func needBrowser(t *testing.T) context.Context {
+func needBrowser(t testing.TB) context.Context {
 	t.Helper()
 	path, err := chromium()
 	if err != nil {

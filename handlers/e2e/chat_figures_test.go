@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
+
+	"agentsite/internal/testing/apptest"
+)
+
+// chunkTimes notes how long the page's script works on each piece of an answer that arrives.
+const chunkTimes = `(() => {
+	window.__chunks = [];
+	const was = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+	Object.defineProperty(WebSocket.prototype, "onmessage", { configurable: true, set(handle) {
+		was.set.call(this, (e) => {
+			const from = performance.now();
+			handle(e);
+			if (String(e.data).includes('"type":"delta"')) window.__chunks.push(performance.now() - from);
+		});
+	} });
+})()`
+
+// scriptTime is the time that the page's scripts have run, in milliseconds.
+func scriptTime(b *tab) float64 {
+	for _, m := range command(b, performance.GetMetrics, cdp.Empty{}).Metrics {
+		if m.Name == "ScriptDuration" {
+			return m.Value * 1000
+		}
+	}
+	b.t.Fatal("the browser names no ScriptDuration")
+	return 0
+}
+
+// BenchmarkChat_Chunk streams an answer of 2,000 words with a table, code and a list to a page whose processor is slowed
+// six times. The bar is 4 ms of script for a chunk and a layout shift of 0.02. Run it with -benchtime 1x.
+func BenchmarkChat_Chunk(b *testing.B) {
+	root := needBrowser(b)
+	p := apptest.Start(b)
+	far := newModel(b)
+	ada := p.User(b, "ada")
+	register(ada, agents(far.base())[0])
+	answer := streamedBeginning + strings.Repeat("Then a paragraph of some *length*, which fills a line or two of the page.\n\n", 140) + "The end."
+	far.answers(func(string) []string { return strings.SplitAfter(answer, " ") })
+	for name, s := range map[string]screen{"desk": desk, "phone": screens["phone"]} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				x := visit(b, root, p, s).as(ada)
+				x.preload(chunkTimes)
+				x.preload(shifts)
+				command(x, performance.Enable, performance.EnableParams{})
+				x.open("/")
+				x.room("invoice-reader")
+				command(x, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 6})
+				before := scriptTime(x)
+				x.send("What is overdue?")
+				if !x.within(2*time.Minute, `document.querySelector("[data-messages] > article:last-of-type")?.innerText.includes("The end.")`) {
+					b.Fatal("the answer did not arrive in two minutes")
+				}
+				all := scriptTime(x) - before
+				list := eval[[]float64](x, "window.__chunks")
+				if len(list) == 0 {
+					b.Fatal("no chunk was measured")
+				}
+				slices.Sort(list)
+				b.ReportMetric(float64(len(list)), "chunks")
+				b.ReportMetric(list[len(list)/2], "p50-ms/chunk")
+				b.ReportMetric(list[len(list)*99/100], "p99-ms/chunk")
+				b.ReportMetric(all/float64(len(list)), "script-ms/chunk")
+				b.ReportMetric(eval[float64](x, "window.__shift"), "shift")
+			}
+		})
+	}
+}
+
+// BenchmarkChat_Switch opens another chat from the list beside an open one, by one click: until its last message is
+// shown. The bar is 150 ms.
+func BenchmarkChat_Switch(b *testing.B) {
+	root := needBrowser(b)
+	p := apptest.Start(b)
+	ada := p.User(b, "ada")
+	var rooms []string
+	for range 2 {
+		id := ada.Conversation("calc")
+		for range 30 {
+			ada.Say(id, "A note of some length, so that the chat fills more than one screen.")
+		}
+		rooms = append(rooms, id)
+	}
+	x := visit(b, root, p, desk).as(ada)
+	x.enterRoom(rooms[0])
+	var list []float64
+	for i := range max(b.N, 10) {
+		to := rooms[(i+1)%2]
+		x.leaves(func() { x.click(`.chats-row[href$="` + to + `"]`) })
+		x.until("the chat", `location.pathname.endsWith(`+js(to)+`) && document.querySelector("[data-messages] > article")`)
+		// From the click, which starts the navigation, to the page with all its messages.
+		list = append(list, eval[float64](x, `performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`))
+		x.connected()
+	}
+	slices.Sort(list)
+	b.ReportMetric(list[len(list)/2], "p50-ms")
+	b.ReportMetric(list[len(list)-1], "max-ms")
+}
