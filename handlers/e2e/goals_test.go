@@ -35,6 +35,9 @@ func TestGoals(t *testing.T) {
 			b.holds("#goal", "What is 1 + 1?")
 			b.open("/goals/new")
 			b.fill("#goal", "What is 15% of 80? How do I register an agent?")
+			if s.scripts {
+				b.until("the preview while typing", `document.querySelectorAll("[data-goal-preview] .goal-pick a[href='/agents/calc']").length && document.querySelector("[data-goal-status]").textContent === "Preview: 2 parts"`)
+			}
 			b.press(`button[name="preview"]`)
 			b.says("Nothing has started.")
 			b.holds("#goal", "What is 15% of 80? How do I register an agent?")
@@ -48,7 +51,11 @@ func TestGoals(t *testing.T) {
 			b.until("the tree and the board", `document.querySelectorAll(".tree-done").length === 2 && document.querySelectorAll(".goal-task-completed").length === 2`)
 			b.has(".goal-event-opened")
 			b.has(".goal-event-ended .prose strong") // an answer is rendered, not shown as Markdown
+			b.until("the slider of a goal that has just ended", `document.querySelector("[data-goal-replay] [data-goal-play]:not([hidden])")`)
+			b.has(`.goal-conclusion a[href="/agents/calc"]`)
 			b.shot("goals-end-"+name, true)
+			eval[bool](b, `(() => { const r = document.querySelector("#at"); r.value = 1; r.dispatchEvent(new Event("input")); return true; })()`)
+			b.until("the beginning without another visit", `document.querySelectorAll(".goal-event").length === 1`)
 			b.open(b.path())
 			eval[bool](b, `(() => { const r = document.querySelector("#at"); r.value = 1; r.dispatchEvent(new Event("input")); return true; })()`)
 			b.until("the beginning", `document.querySelectorAll(".goal-event").length === 1 && document.querySelector(".goal-forming")`)

@@ -56,7 +56,7 @@ func TestPeople_ALateOneIsNotWaitedFor(t *testing.T) {
 		began := time.Now()
 		v := w.ends(w.start(askBen, invites("ben")))
 		if v.Goal.State != "concluded" || time.Since(began) != 10*time.Minute ||
-			!strings.Contains(v.State.Conclusion, "Missing:\n- Ask ben which colour he likes.: ben did not answer within 10m.") ||
+			!strings.Contains(v.State.Conclusion, "Missing:\n- Ask ben which colour he likes: ben did not answer within 10m.") ||
 			!strings.Contains(v.State.Conclusion, "ann did Add 1") {
 			t.Errorf("after %s: %+v", time.Since(began), v.State)
 		}

@@ -534,7 +534,7 @@ func TestService_AFailureIsTriedByAnother(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		v = w.ends(w.start("Add 1 and 3. Draw a bird."))
-		if v.Goal.State != "concluded" || !strings.Contains(v.State.Conclusion, "Missing:\n- Add 1 and 3.: No batteries.") {
+		if v.Goal.State != "concluded" || !strings.Contains(v.State.Conclusion, "Missing:\n- Add 1 and 3: No batteries.") {
 			t.Errorf("%+v", v)
 		}
 	})

@@ -6,7 +6,7 @@
   if (!place) return;
   const status = document.querySelector("[data-goal-status]");
   const kinds = ["opened", "found", "joined", "refused", "offline", "moved", "rejected", "started", "waits", "answered", "ended",
-    "reassigned", "said", "spent", "ticked", "stopped", "below"];
+    "reassigned", "recruits", "said", "spent", "ticked", "stopped", "below"];
   const pause = 1000; // ms before a stream that broke is opened again
   let stream = null;
   let retry = 0;
@@ -41,6 +41,7 @@
       swap(await answer.text());
       const now = place.querySelector("[data-goal-state]").textContent.trim();
       if (now !== was) status.textContent = "The goal: " + now;
+      if (!isLive() && !replay) addReplay();
     } catch {
       // The portal does not answer: the page stays as it is, and the next attempt may succeed.
     } finally {
@@ -66,7 +67,7 @@
   }
 
   // A goal that has ended is shown as it was after the event of the slider, or after one event after the other.
-  const replay = document.querySelector("[data-goal-replay]");
+  let replay = null;
   const step = 600; // ms between two events that are played
   let playing = 0;
   let newest = 0;
@@ -97,7 +98,9 @@
     if (playing) playing = setTimeout(playOn, step);
   }
 
-  if (replay) {
+  function useReplay() {
+    replay = document.querySelector("[data-goal-replay]");
+    if (!replay) return;
     const play = replay.querySelector("[data-goal-play]");
     play.hidden = false;
     replay.querySelector("button:not([data-goal-play])").hidden = true;
@@ -113,6 +116,20 @@
     });
   }
 
+  // The slider of a goal that has ended while the page was open.
+  async function addReplay() {
+    try {
+      const answer = await fetch("/goals/" + place.dataset.goal, { headers: { Accept: "text/html" } });
+      const slider = answer.ok && agentsite.fragment(await answer.text()).querySelector("[data-goal-replay]");
+      if (!slider || replay) return;
+      place.before(slider);
+      useReplay();
+    } catch {
+      // The portal does not answer: the slider comes with the next visit.
+    }
+  }
+
+  useReplay();
   document.addEventListener("visibilitychange", async () => {
     if (document.hidden) return;
     await load();

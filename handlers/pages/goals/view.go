@@ -2,6 +2,7 @@ package goals
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 		Live: v.Open, Final: s.Phase.Final(), MaySay: s.Phase != flow.Canceled, Parent: v.ParentID,
 		Begun: pages.FormatMoment(v.CreatedAt), ByModel: s.Open.ByModel, Tree: drawTree(v), Again: againHref(v)}
 	if s.Conclusion != "" {
-		out.Conclusion = d.markup.Message(s.Conclusion)
+		out.Conclusion = d.markup.Message(linkOwners(s.Conclusion, s))
 	}
 	done := 0
 	for _, t := range s.Tasks {
@@ -89,6 +90,20 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	}
 	out.Meters = newMeters(s, done)
 	return out
+}
+
+// linkOwners returns a conclusion in which the agents that begin a line lead to their pages. Otherwise a handle with a host
+// would be taken for the address of a mail.
+func linkOwners(text string, s flow.State) string {
+	known := make(map[string]bool)
+	for _, t := range s.Tasks {
+		if known[t.Owner] || isPerson(s, t.Owner) {
+			continue
+		}
+		known[t.Owner] = true
+		text = strings.ReplaceAll(text, "\n"+t.Owner+": ", "\n["+t.Owner+"](/agents/"+url.PathEscape(t.Owner)+"): ")
+	}
+	return text
 }
 
 func isPerson(s flow.State, handle string) bool {

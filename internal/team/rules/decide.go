@@ -153,13 +153,13 @@ func Join(s flow.State) (text string, any bool) {
 		i := slices.IndexFunc(s.Tasks, func(t flow.Task) bool { return t.Part == p.N })
 		switch {
 		case i < 0 && len(p.Candidates) == 0:
-			missing = append(missing, fmt.Sprintf("- %s: no agent was found.", firstLine(p.Text)))
+			missing = append(missing, fmt.Sprintf("- %s: no agent was found.", headline(p.Text)))
 		case i < 0:
-			missing = append(missing, fmt.Sprintf("- %s: nobody could be asked.", firstLine(p.Text)))
+			missing = append(missing, fmt.Sprintf("- %s: nobody could be asked.", headline(p.Text)))
 		case s.Tasks[i].Status != flow.Completed:
-			missing = append(missing, fmt.Sprintf("- %s: %s", firstLine(p.Text), firstLine(s.Tasks[i].Reason)))
+			missing = append(missing, fmt.Sprintf("- %s: %s", headline(p.Text), firstLine(s.Tasks[i].Reason)))
 		case strings.TrimSpace(s.Tasks[i].Result) == "":
-			missing = append(missing, fmt.Sprintf("- %s: %s gave an empty answer.", firstLine(p.Text), s.Tasks[i].Owner))
+			missing = append(missing, fmt.Sprintf("- %s: %s gave an empty answer.", headline(p.Text), s.Tasks[i].Owner))
 		default:
 			done = append(done, fmt.Sprintf("%s\n%s: %s", p.Text, s.Tasks[i].Owner, strings.TrimSpace(s.Tasks[i].Result)))
 		}
@@ -168,7 +168,7 @@ func Join(s flow.State) (text string, any bool) {
 		if t.Part == 0 && t.Status == flow.Completed && strings.TrimSpace(t.Result) != "" {
 			done = append(done, fmt.Sprintf("%s\n%s: %s", t.Text, t.Owner, strings.TrimSpace(t.Result)))
 		} else if t.Part == 0 {
-			missing = append(missing, fmt.Sprintf("- %s: %s", firstLine(t.Text), t.Reason))
+			missing = append(missing, fmt.Sprintf("- %s: %s", headline(t.Text), t.Reason))
 		}
 	}
 	room := flow.MaxText - 1000
@@ -192,6 +192,9 @@ func Join(s flow.State) (text string, any bool) {
 	}
 	return b.String() + Note, len(done) > 0
 }
+
+// headline returns the beginning of a text for a line that goes on after a colon.
+func headline(s string) string { return strings.TrimSuffix(firstLine(s), ".") }
 
 // firstLine returns the beginning of a text on one line.
 func firstLine(s string) string {
