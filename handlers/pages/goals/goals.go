@@ -170,14 +170,13 @@ func readForm(in url.Values) templates.GoalForm {
 		RequireAll: in.Get("require_all") != "", Recruit: in.Get("recruit"), MaxMembers: in.Get("max_members"),
 		MaxTurns: in.Get("max_turns"), MaxDepth: in.Get("max_depth"), Minutes: in.Get("minutes"), Tokens: in.Get("tokens"),
 		PersonMinutes: in.Get("person_minutes"), Cost: in.Get("cost"), Key: in.Get("key")}
-	v.More = v.Members != "" || v.RequireAll || v.MaxMembers != "" || v.MaxTurns != "" || v.Minutes != "" ||
-		v.Recruit != "" || v.MaxDepth != "" || v.PersonMinutes != "" || v.Tokens != "" || v.Cost != ""
-	v.Recruit = cmp.Or(v.Recruit, recruitAuto)
-	v.MaxMembers = cmp.Or(v.MaxMembers, strconv.Itoa(team.DefaultMembers))
-	v.MaxTurns = cmp.Or(v.MaxTurns, strconv.Itoa(team.DefaultTurns))
-	v.MaxDepth = cmp.Or(v.MaxDepth, strconv.Itoa(team.DefaultDepth))
-	v.Minutes = cmp.Or(v.Minutes, "30")
-	v.PersonMinutes = cmp.Or(v.PersonMinutes, "10")
+	v.More = v.Members != "" || v.RequireAll || v.Tokens != "" || v.Cost != ""
+	for field, usual := range map[*string]string{&v.Recruit: recruitAuto, &v.MaxMembers: strconv.Itoa(team.DefaultMembers),
+		&v.MaxTurns: strconv.Itoa(team.DefaultTurns), &v.MaxDepth: strconv.Itoa(team.DefaultDepth), &v.Minutes: "30",
+		&v.PersonMinutes: "10"} {
+		*field = cmp.Or(*field, usual)
+		v.More = v.More || *field != usual
+	}
 	v.Key = cmp.Or(v.Key, ident.NewID())
 	return v
 }
