@@ -47,6 +47,8 @@ func describeEvent(e flow.Event) string {
 			}
 			return "working: tasks for " + cutLine(strings.Join(owners, ", "))
 		}
+	case flow.Recruits:
+		return fmt.Sprintf("working: %s recruits a team for task %d", cutLine(e.Agent), e.Task)
 	case flow.Ended:
 		return fmt.Sprintf("working: task %d %s", e.Task, e.Status)
 	}

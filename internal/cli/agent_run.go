@@ -187,9 +187,12 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	cmd.Env = append(w.env[:len(w.env):len(w.env)], "AGENTSITE_TASK="+t.Task, "AGENTSITE_CONVERSATION="+t.Conversation,
 		"AGENTSITE_CALLER="+strings.TrimSuffix(t.Caller.Kind+":"+t.Caller.Handle, ":"))
 	in := []byte(t.Text)
-	speaks := w.team && findTeam(t.Parts) != nil
+	document, question := findTeam(t.Parts)
+	if document != nil {
+		t.Text = question // without the document, which is a part as well
+	}
 	if w.json {
-		b, err := json.Marshal(commandTask{t, findTeam(t.Parts)})
+		b, err := json.Marshal(commandTask{t, document})
 		if err != nil {
 			return linkwire.Done{State: linkwire.Failed, Reason: "The task could not be encoded."}
 		}
@@ -199,7 +202,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 		in = append(in, '\n')
 	}
 	cmd.Stdin = bytes.NewReader(in)
-	text := &textWriter{answer: out, cmd: cmd, hold: speaks}
+	text := &textWriter{answer: out, cmd: cmd, hold: w.team && document != nil}
 	last := &lastLine{w: w.stderr}
 	cmd.Stdout, cmd.Stderr = text, last
 	err := cmd.Start()
@@ -248,17 +251,18 @@ type commandTask struct {
 	Team json.RawMessage `json:"team,omitempty"`
 }
 
-// findTeam returns the document for an agent that speaks for itself in a team; nil if there is none.
-func findTeam(parts []linkwire.Part) json.RawMessage {
+// findTeam returns the document for an agent that speaks for itself in a team, and the text in it; nil if there is none.
+func findTeam(parts []linkwire.Part) (document json.RawMessage, text string) {
 	for _, p := range parts {
 		var in struct {
 			Team json.RawMessage `json:"team"`
 		}
-		if p.MediaType == aware.MediaType && json.Unmarshal(p.Data, &in) == nil {
-			return in.Team
+		var d aware.Document
+		if p.MediaType == aware.MediaType && json.Unmarshal(p.Data, &in) == nil && json.Unmarshal(in.Team, &d) == nil {
+			return in.Team, d.Text
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // takeMove ends the hold. It returns the output if that is a move, {"move":{…}}; other output is sent as the answer.

@@ -164,12 +164,12 @@ func TestAgentRun_JSON(t *testing.T) {
 // A command that speaks for itself gets the document of the team, and its move is one part of data. Other output stays text.
 func TestAgentRun_Team(t *testing.T) {
 	t.Parallel()
-	document, err := aware.Encode(aware.Document{Kind: aware.Task, You: "worker", Legal: []string{aware.Result}})
+	document, err := aware.Encode(aware.Document{Kind: aware.Task, You: "worker", Text: "Add 1 and 2.", Legal: []string{aware.Result}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for script, want := range map[string]string{
-		`grep -q '"team":{"kind":"task","you":"worker"' && printf '%s' '{"move":{"kind":"result",' && sleep 0.1 && echo '"text":"3"}}'`: `{"move":{"kind":"result","text":"3"}}`,
+		`grep -q '"text":"Add 1 and 2.",.*"team":{"kind":"task","you":"worker"' && printf '%s' '{"move":{"kind":"result",' && sleep 0.1 && echo '"text":"3"}}'`: `{"move":{"kind":"result","text":"3"}}`,
 		`printf 'plain words\n'`: "plain words", `echo '{"move":'`: `{"move":`, `echo '{"board":1}'`: `{"board":1}`,
 	} {
 		t.Run(want, func(t *testing.T) {
