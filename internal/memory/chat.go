@@ -114,7 +114,7 @@ func (s *Service) forgetLast(ctx context.Context, u Use, have []Memory) (string,
 func (s *Service) forgetAbout(ctx context.Context, u Use, have []Memory, about string) (string, bool, error) {
 	var ids []string
 	err := s.shelves.use(ctx, u.Place, u.RoomID != "", func(b *shelf) {
-		ids = b.search(about, tagOf(u.Place), maxListed, true)
+		ids = b.search(about, tagOf(u.Place), maxListed, noCosine)
 	})
 	if err != nil {
 		return "", false, err

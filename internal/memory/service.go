@@ -102,7 +102,7 @@ func (s *Service) find(ctx context.Context, personID string, f Filter, query str
 		n = 4 * maxPage // the agent is known only after they were read
 	}
 	err := s.shelves.use(ctx, Place{PersonID: personID}, false, func(b *shelf) {
-		ids = b.search(query, "", n, false)
+		ids = b.search(query, "", n, personCosine)
 	})
 	if err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func (s *Service) Recall(ctx context.Context, u Use, text string, n int) ([]Memo
 	tag := tagOf(u.Place)
 	var ids []string
 	err := s.shelves.use(ctx, u.Place, u.RoomID != "", func(b *shelf) {
-		ids = b.search(text, tag, 2*n, false)
+		ids = b.search(text, tag, 2*n, agentCosine)
 		for _, id := range b.newest(tag, n) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// leastCosine is that of a memory which is found by its meaning alone.
-	leastCosine = 0.25
+	// The least cosines of a memory that is found by its meaning alone: for a person who searches, for an agent, whose
+	// model leaves aside what does not fit, and one that no memory has, for a search by words.
+	personCosine, agentCosine, noCosine = 0.25, 0, 2
 	// rankShift weighs the first places of the two rankings, by words and by meaning, against the later ones.
 	rankShift = 10
 	// keptTexts and keptShelves bound the shelves in memory.
@@ -91,8 +92,8 @@ func (s *shelf) remove(id string) {
 }
 
 // search returns the ids of up to n memories that fit a query, the best first; if tag is not "", only those of that
-// place. wordsOnly leaves out those that are found by meaning alone. The caller holds mu.
-func (s *shelf) search(query, tag string, n int, wordsOnly bool) []string {
+// place. least is the cosine of those that are found by meaning alone. The caller holds mu.
+func (s *shelf) search(query, tag string, n int, least float32) []string {
 	allowed := s.words.All()
 	if tag != "" {
 		if s.tags[tag] == nil {
@@ -107,10 +108,10 @@ func (s *shelf) search(query, tag string, n int, wordsOnly bool) []string {
 		scores[hit.ID] += 1 / float64(rankShift+i)
 	}
 	m.Close()
-	if v := s.encoder.Encode(query); v != nil && !wordsOnly {
+	if v := s.encoder.Encode(query); v != nil && least < noCosine {
 		near, _ := s.vectors.Nearest(vector.NewQuery(v), n, allowed, new(vector.Scratch))
 		for i, hit := range near {
-			if hit.Cosine >= leastCosine {
+			if hit.Cosine >= least {
 				scores[int(hit.Doc)] += 1 / float64(rankShift+i)
 			}
 		}
