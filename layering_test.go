@@ -208,6 +208,7 @@ var may = map[string][]string{
 	// The command line prints texts of other portals, which record cleans of control characters.
 	// terminal cleans texts of programs.
 	"internal/cli/terminal": {},
+	"internal/cli/scaffold": {"internal/packages"},
 	"internal/cli":          with(leaves, "agentruntime/wasm/guest", "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record"),
 	"bench":                 {"*"},
 	// The process that runs a hosted program holds nothing of the portal.

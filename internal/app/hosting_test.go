@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"agentsite/docs"
+	"agentsite/internal/cli/scaffold"
 	"agentsite/internal/testing/apptest"
 	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/wasmtest"
@@ -207,25 +208,75 @@ func TestManual_Host(t *testing.T) {
 	rob := p.Operator(t, "rob")
 	page, ok := docs.FindPage("host")
 	blocks := shellBlock.FindAllStringSubmatch(page.Source, -1)
-	if !ok || len(blocks) != 2 {
+	if !ok || len(blocks) != 4 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
-	file := filepath.Join(t.TempDir(), "split.wasm")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "split.wasm")
 	script := strings.ReplaceAll(blocks[0][1]+blocks[1][1], "split.wasm ./docs", file+" ./docs")
 	script = strings.ReplaceAll(script, "@split.wasm", "@"+file)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script += "agentsite() { GOFLAGS= " + asCommand + "=1 '" + self + "' \"$@\"; }\ncd '" + dir + "'\n" +
+		blocks[2][1] + blocks[3][1]
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+rob.NewToken().Token)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	talk := rob.Conversation("splitter")
-	person := actor{rob, t, talk, rob.Socket(talk)}
+	for _, agent := range []string{"splitter", "sharer"} {
+		splitsBills(t, rob, agent)
+	}
+}
+
+// splitsBills asks an agent that is made of the example.
+func splitsBills(t *testing.T, c *apptest.Client, agent string) {
+	t.Helper()
+	talk := c.Conversation(agent)
+	person := actor{c, t, talk, c.Socket(talk)}
 	if got := person.say("84.60"); !strings.Contains(got, "How many people") {
-		t.Fatalf("84.60: %q", got)
+		t.Fatalf("%s: 84.60: %q", agent, got)
 	}
 	if got := person.say("4"); !strings.Contains(got, "21.15") {
-		t.Fatalf("4: %q", got)
+		t.Fatalf("%s: 4: %q", agent, got)
+	}
+}
+
+// The templates of packages are built and answer. Those that need tools which are not here are skipped; bench/nightly
+// requires all.
+func TestPackages_Templates(t *testing.T) {
+	t.Parallel()
+	racetest.Skip(t)
+	tools := map[string]string{"go": "go", "rust": "rustc", "as": "npm"}
+	for _, lang := range scaffold.Languages() {
+		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
+			required := strings.Contains(os.Getenv("AGENTSITE_TEST_REQUIRE"), "programs")
+			if lang != "go" && !required {
+				t.Skip("bench/nightly builds it")
+			}
+			if _, err := exec.LookPath(tools[lang]); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "splits-"+lang)
+			var out bytes.Buffer
+			err := scaffold.Make(dir, lang)
+			if err == nil {
+				err = scaffold.Build(t.Context(), dir, &out)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out.Bytes())
+			}
+			b, err := scaffold.ReadModule(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rob := apptest.Start(t).Operator(t, "rob")
+			splitsBills(t, rob, program(t, rob.NewToken(), b, nil))
+		})
 	}
 }
 

@@ -36,8 +36,9 @@ type flags struct {
 	cancel         bool
 	root           string // path of a file with a root key
 	agentName      string
-	members        list // of the team of a goal
-	envs           list // environment variables that an agent's file may refer to
+	lang           string // of a package
+	members        list   // of the team of a goal
+	envs           list   // environment variables that an agent's file may refer to
 	run            agentRun
 	limit          int
 	here           bool             // search only this portal
