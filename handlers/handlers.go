@@ -122,6 +122,7 @@ type Routes struct {
 	hosting  *hostingapi.API
 	memories *memorypages.Handlers
 	packages *packageapi.API
+	programs *packageapi.Pages
 	sessions *request.Sessions
 	log      *slog.Logger
 }
@@ -156,7 +157,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
-		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Memories: cfg.Memories,
+		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Memories: cfg.Memories, Packages: cfg.Packages,
 		Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		goals: goals.New(cfg.Teams, sessions, streams, cfg.URL),
@@ -178,6 +179,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
 		memories: memorypages.New(cfg.Memories, cfg.Grants, directory, sessions, site),
 		packages: packageapi.New(cfg.Packages, directory, sessions, cfg.Host),
+		programs: packageapi.NewPages(packageapi.PagesConfig{Packages: cfg.Packages, Hosting: cfg.Hosting, Hub: directory,
+			Peers: cfg.Peers, Site: site, Markup: renderer, Host: cfg.Host}),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
 		pictures: pictures.New(chats, site, messages, cfg.Pictures, cfg.Log),
@@ -221,5 +224,6 @@ func (h *Routes) Pages(r chi.Router) {
 	h.personal.Pages(r)
 	h.memories.Pages(r)
 	h.admin.Routes(r)
+	h.programs.Routes(r)
 	h.site.Routes(r)
 }

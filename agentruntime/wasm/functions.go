@@ -137,8 +137,11 @@ func (r *run) traceLogs(ctx context.Context) {
 	}
 }
 
-// traceFailure logs the end of a program that failed, for the operator.
-func (r *run) traceFailure(f *sandbox.Failure) {
+// traceFailure gives the end of a program that failed to the owner's trace of the call, and to the operator's log.
+func (r *run) traceFailure(ctx context.Context, f *sandbox.Failure) {
+	if t := task.Trace(ctx); t != nil {
+		t.AddTrace(task.Traced{At: clock.Now(), Head: "trap", Body: cleanText(f.Text), Size: int64(len(f.Text))})
+	}
 	r.d.cfg.Log.Debug("a hosted program failed", "agent", r.call.Agent.Name, "task", r.call.TaskID, "error", f.Text)
 }
 

@@ -290,7 +290,7 @@ func (r *run) runOnce(ctx context.Context) (res *task.Result, err error) {
 		return res, qerr
 	}
 	if err != nil {
-		return r.resultOfError(err)
+		return r.resultOfError(ctx, err)
 	}
 	o, err := readOutput(b)
 	if err != nil {
@@ -301,9 +301,9 @@ func (r *run) runOnce(ctx context.Context) (res *task.Result, err error) {
 }
 
 // resultOfError returns the result for an error of the sandbox.
-func (r *run) resultOfError(err error) (*task.Result, error) {
+func (r *run) resultOfError(ctx context.Context, err error) (*task.Result, error) {
 	if f, ok := errors.AsType[*sandbox.Failure](err); ok {
-		r.traceFailure(f)
+		r.traceFailure(ctx, f)
 		res := failedResult(r.shownParts(), "The program failed: "+oneLine(f.Text, maxReason))
 		return &res, nil
 	}

@@ -21,6 +21,7 @@ func hostingCells() map[string]cell {
 		return string(wasmtest.New().Bytes()) + string(wasmtest.Raw(0, wasmtest.Name(apptest.Fresh("m"))))
 	}
 	// Each package is the owner's, and has the same module.
+	alone := wasmtest.Says("Published by its owner only.").Bytes()
 	same := wasmtest.Says("Packed.").Bytes()
 	published := func(t *testing.T, w *world, actor string) object {
 		allow(t, w, actor)
@@ -38,11 +39,24 @@ func hostingCells() map[string]cell {
 		"GET /api/v1/packages": {},
 		"POST /api/v1/packages": {object: func(t *testing.T, w *world, actor string) object {
 			allow(t, w, actor)
-			return object{name: apptest.Fresh("pack"), hash: upload(t, w.as["owner"].With(t), "p.wasm", same)}
+			return object{name: apptest.Fresh("pack"), hash: upload(t, w.as["owner"].With(t), "p.wasm", alone)}
 		}, body: func(_ *world, o object) any {
 			return map[string]any{"name": o.name, "version": "1.0.0", "summary": "Says hello.", "licence": "MIT",
 				"module": o.hash}
 		}},
+		"GET /packages":        {},
+		"GET /packages/{name}": {object: published},
+		"POST /packages/{name}/host": {object: published, body: func(*world, object) any {
+			return form("version", "1.0.0", "name", strings.ToLower(apptest.Fresh("runs")), "public", "1")
+		}},
+		"GET /admin/hosting": {},
+		"POST /admin/hosting": {body: func(*world, object) any {
+			return form("policy", "any", "list", "", "max_modules", "20", "max_mib", "128")
+		}},
+		"POST /admin/hosting/kills": {body: func(*world, object) any {
+			return form("hash", strings.Repeat("cd", 32), "reason", "It lies.")
+		}},
+		"POST /admin/hosting/kills/delete":                 {object: hash, body: func(_ *world, o object) any { return form("hash", o.hash) }},
 		"GET /api/v1/packages/{name}":                      {object: published},
 		"GET /api/v1/packages/{name}/{version}":            {object: published},
 		"GET /api/v1/packages/{name}/{version}/module":     {object: published},

@@ -114,6 +114,16 @@ func TestPackages_RunOnOtherPortals(t *testing.T) {
 	awaitPackage(t, ann, "hello", runs)
 	awaitPackage(t, cat, far, runs)
 
+	if page := c.Guest(t).Do(http.MethodGet, "/agents/greeter@"+b.Host, nil).Body; !strings.Contains(page, "/packages/"+far) {
+		t.Error("the page of the agent names no package")
+	}
+	page := c.LogIn(t, "cat").Must(http.MethodGet, "/packages/"+far, nil, http.StatusOK).Body
+	for _, part := range []string{"looks for others", "Host it here", "greeter@" + b.Host, "It says hello."} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page of the package lacks %q", part)
+		}
+	}
+
 	a.Stop()
 	host(cat, http.StatusCreated, []string{})
 	if got := answerOf(c.User(t, "cid"), "greeter", "hi"); got != "Hello from afar." {

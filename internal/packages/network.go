@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/hosting"
 	"agentsite/internal/record"
 )
 
@@ -170,8 +169,22 @@ func (s *Service) Runs(p *Package) []Run {
 	return list
 }
 
-// SourceOf returns the package that a program of an account is from.
-func (s *Service) SourceOf(accountID, module string) (hosting.Source, bool) {
-	m, ok := s.cfg.Modules.Find(accountID, module)
-	return m.Source, ok && m.Source.Name != ""
+// PackageOf returns the package that an agent runs: one of this portal by its owner and module, another one by its
+// network id. handle is empty if it runs none that is known.
+func (s *Service) PackageOf(ownerID, module, networkID string) (handle, version string) {
+	var r record.PackageRun
+	if m, ok := s.cfg.Modules.Find(ownerID, module); ok {
+		r = record.PackageRun{Name: m.Source.Name, Version: m.Source.Version, Portal: record.PortalID(m.Source.Portal)}
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if portal, _, ok := strings.Cut(networkID, "/"); ok {
+		r = s.runs[record.PortalID(portal)][networkID].Package
+	}
+	for _, p := range s.of(r.Portal) {
+		if p.Name == r.Name && p.Version == r.Version && p.State != Withdrawn {
+			return p.Handle(), p.Version
+		}
+	}
+	return "", ""
 }

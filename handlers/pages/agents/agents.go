@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/limit"
 	"agentsite/internal/memory"
 	"agentsite/internal/models"
+	"agentsite/internal/packages"
 	"agentsite/internal/registry"
 )
 
@@ -39,6 +40,7 @@ type Config struct {
 	Models   *models.Service // nil offers none to choose from
 	Hosting  *hosting.Service
 	Memories *memory.Service
+	Packages *packages.Service
 	Log      *slog.Logger
 }
 
@@ -73,7 +75,8 @@ type Profile struct {
 	markup   *markup.Renderer
 	halts    *halt.Service
 	memories *memory.Service
-	codes    *limit.Keyed // limits QR codes by caller, because drawing one takes 10 ms or more of CPU time
+	packages *packages.Service // nil for none
+	codes    *limit.Keyed      // limits QR codes by caller, because drawing one takes 10 ms or more of CPU time
 	log      *slog.Logger
 }
 
@@ -103,7 +106,7 @@ type Owner struct {
 func New(cfg Config, publications Publications) *Pages {
 	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers,
 		servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
-		halts: cfg.Halts, memories: cfg.Memories, markup: cfg.Markup,
+		halts: cfg.Halts, memories: cfg.Memories, packages: cfg.Packages, markup: cfg.Markup,
 		codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
 	return &Pages{
 		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -66,4 +67,19 @@ func (d *Form) storeProgram(w http.ResponseWriter, r *http.Request, actor ident.
 		s.bad[field] = messages[""]
 	}
 	return nil
+}
+
+// packageOf returns the handle and the version of the package that an agent runs, "" for none.
+func (d *Profile) packageOf(a hub.Agent) (handle, version string) {
+	if d.packages == nil || a.Kind != hub.Wasm {
+		return "", ""
+	}
+	if a.Elsewhere() {
+		return d.packages.PackageOf("", "", a.ID)
+	}
+	var conf hub.WasmConfig
+	if json.Unmarshal(a.Config, &conf) != nil {
+		return "", ""
+	}
+	return d.packages.PackageOf(a.OwnerID, conf.Module, "")
 }
