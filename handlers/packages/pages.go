@@ -111,7 +111,8 @@ func (d *Pages) showPackage(w http.ResponseWriter, r *http.Request, actor ident.
 func (d *Pages) render(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, p *packages.Package,
 	v templates.PackageView) error {
 	v.PackageRow, v.Name, v.Portal, v.Note = newRow(p), p.Name, p.Portal, p.Note
-	v.Module, v.Size, v.Created, v.Usable = p.Module, pages.FormatBytes(p.Size), pages.FormatMoment(p.CreatedAt), p.Usable()
+	v.Module, v.Size, v.Created, v.Usable = p.Module, pages.FormatBytes(p.Size),
+		pages.FormatMoment(p.CreatedAt), p.Usable()
 	v.Languages, v.Limits = strings.Join(p.Languages, ", "), limitsText(p.Limits)
 	if p.Portal == "" {
 		v.Portal, v.Downloads = d.cfg.Host, pages.FormatNumber(p.Downloads)

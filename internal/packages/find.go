@@ -67,7 +67,8 @@ func (s *Service) List(actor ident.Actor, q Query) (list []Package, next string,
 	}
 	s.mu.RUnlock()
 	slices.SortFunc(list, func(a, b Package) int {
-		return cmp.Or(rank(&a, words)-rank(&b, words), strings.Compare(a.Name, b.Name), strings.Compare(a.Portal, b.Portal))
+		return cmp.Or(rank(&a, words)-rank(&b, words), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Portal, b.Portal))
 	})
 	if q.After != "" {
 		at := slices.IndexFunc(list, func(p Package) bool { return p.Handle() == q.After })

@@ -40,8 +40,8 @@ type row struct {
 // AllPackages implements packages.Store.
 func (d *Packages) AllPackages(ctx context.Context) ([]packages.Package, error) {
 	var list []row
-	if err := d.db.List(ctx, &list, `SELECT id, account_id, author, manifest, readme, module, size, state, note, downloads,
-		created_at, updated_at FROM packages ORDER BY id`); err != nil {
+	if err := d.db.List(ctx, &list, `SELECT id, account_id, author, manifest, readme, module, size, state, note,
+		downloads, created_at, updated_at FROM packages ORDER BY id`); err != nil {
 		return nil, engine.MapError(err)
 	}
 	out := make([]packages.Package, len(list))
@@ -71,9 +71,9 @@ func (d *Packages) AddPackage(ctx context.Context, p packages.Package) error {
 		if taken > 0 {
 			return fault.New(fault.Conflict, "The package %s is of another account, or has this version.", p.Name)
 		}
-		_, err := t.Exec(`INSERT INTO packages (id, account_id, author, name, version, manifest, readme, module, size, state,
-			note, downloads, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`, p.ID, p.AccountID,
-			p.Author, p.Name, p.Version, string(manifest), p.Readme, p.Module, p.Size, string(p.State), p.Note,
+		_, err := t.Exec(`INSERT INTO packages (id, account_id, author, name, version, manifest, readme, module, size,
+			state, note, downloads, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`, p.ID,
+			p.AccountID, p.Author, p.Name, p.Version, string(manifest), p.Readme, p.Module, p.Size, string(p.State), p.Note,
 			clock.Milli(p.CreatedAt), clock.Milli(p.UpdatedAt))
 		return err
 	}))
@@ -122,8 +122,8 @@ func (d *Packages) PutKill(ctx context.Context, by ident.Actor, k packages.Kill)
 			return err
 		}
 		_, err := t.Exec(`INSERT INTO kills (hash, reason, created_at) VALUES (?, ?, ?)
-			ON CONFLICT (hash) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at`, k.Hash, k.Reason,
-			clock.Milli(k.CreatedAt))
+			ON CONFLICT (hash) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at`,
+			k.Hash, k.Reason, clock.Milli(k.CreatedAt))
 		return err
 	}))
 }

@@ -143,8 +143,8 @@ func stepsOf(lang string) ([]step, error) {
 			"-buildmode=c-shared", "-ldflags=-s -w", "-o", Module, "."}}}, nil
 	case "as":
 		return []step{{nil, []string{"npm", "install", "--no-audit", "--no-fund"}},
-				{nil, []string{"npx", "asc", "program.ts", "--runtime", "stub", "--use", "abort=program/abort", "-O", "-o", Module}}},
-			nil
+			{nil, []string{"npx", "asc", "program.ts", "--runtime", "stub", "--use", "abort=program/abort", "-O", "-o",
+				Module}}}, nil
 	case "rust":
 		return []step{{nil, []string{"rustc", "--edition", "2021", "--target", "wasm32-unknown-unknown", "--crate-type",
 			"cdylib", "-C", "opt-level=s", "-C", "strip=symbols", "-o", Module, "program.rs"}}}, nil
