@@ -3,8 +3,10 @@ package app_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +14,9 @@ import (
 	"testing"
 
 	"agentsite/docs"
+	"agentsite/internal/app"
 	"agentsite/internal/cli/scaffold"
+	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
 	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/wasmtest"
@@ -39,9 +43,9 @@ func program(t *testing.T, c *apptest.Client, b []byte, config map[string]any) s
 	return name
 }
 
-// The example of the manual, built from its source, asks back and answers.
-func TestHosting_RunsTheExample(t *testing.T) {
-	t.Parallel()
+// buildExample builds the example of the manual.
+func buildExample(t *testing.T) []byte {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "split.wasm")
 	build := exec.Command("go", "build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, "agentsite/docs/clients/program")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
@@ -52,9 +56,87 @@ func TestHosting_RunsTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+// A program that asked a person goes on with the answer after a restart of the portal.
+func TestHosting_WaitsOverARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start := func() *apptest.Portal {
+		return apptest.Start(t, func(c *app.Config) { c.Data = dir })
+	}
+	p := start()
+	rob := p.Operator(t, "rob")
+	name := program(t, rob.NewToken(), buildExample(t), nil)
+	talk := rob.Conversation(name)
+	if got := (actor{rob, t, talk, rob.Socket(talk)}).say("84.60"); !strings.Contains(got, "How many people") {
+		t.Fatalf("84.60: %q", got)
+	}
+	p.Stop()
+	p = start()
+	rob = p.LogIn(t, "rob")
+	if got := (actor{rob, t, talk, rob.Socket(talk)}).say("4"); !strings.Contains(got, "Each of 4 pays 21.15.") {
+		t.Fatalf("4: %q", got)
+	}
+}
+
+// A program asks the model and the hosts that its owner granted, and no others.
+func TestHosting_AsksModelsAndHosts(t *testing.T) {
+	t.Parallel()
+	model := agenttest.NewOpenAIServer(t)
+	model.Script(agenttest.Turns(agenttest.Turn{Text: "The model says 42."}))
+	keys := make(chan string, 1)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys <- r.Header.Get("Idempotency-Key")
+		fmt.Fprint(w, "The host says 43.")
+	}))
+	t.Cleanup(site.Close)
+	p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = model.Base(agenttest.Scripted), "house" })
+	rob := p.Operator(t, "rob")
+	env := func(m *wasmtest.Module) (alloc, store, reply int) {
+		return m.Env("alloc", 1, 1), m.Import("extism:host/env", "store_u8", []byte{wasmtest.I64, wasmtest.I32}, nil),
+			m.User("reply")
+	}
+	asks := wasmtest.New()
+	alloc, store, reply := env(asks)
+	ask := asks.User("model")
+	asks.Functions[0].Body = bytes.Join([][]byte{wasmtest.Block(alloc, store,
+		`{"messages":[{"role":"user","content":"6*7"}],"max_tokens":50}`), wasmtest.Get(0), wasmtest.Call(ask),
+		wasmtest.Call(reply), wasmtest.Drop()}, nil)
+	calls := wasmtest.New()
+	alloc, store, reply = env(calls)
+	send := calls.Env("http_request", 2, 1)
+	calls.Functions[0].Body = bytes.Join([][]byte{wasmtest.Block(alloc, store, `{"method":"POST","url":"`+site.URL+`/x"}`),
+		wasmtest.Get(0), wasmtest.Const(0), wasmtest.Call(send), wasmtest.Call(reply), wasmtest.Drop()}, nil)
+	host := strings.TrimPrefix(site.URL, "http://")
+	for _, x := range []struct {
+		module *wasmtest.Module
+		config map[string]any
+		want   string
+	}{
+		{asks, map[string]any{"model": "default"}, "The model says 42."},
+		{asks, nil, "no grant for a model"},
+		{calls, map[string]any{"hosts": []string{host}}, "The host says 43."},
+		{calls, map[string]any{"hosts": []string{"other.example"}}, "no grant"},
+	} {
+		name := program(t, rob.NewToken(), append(x.module.Bytes(), wasmtest.Raw(0, wasmtest.Name(apptest.Fresh("m")))...),
+			x.config)
+		if got := answerOf(rob, name, "go"); !strings.Contains(got, x.want) {
+			t.Errorf("%v: %q, want %q", x.config, got, x.want)
+		}
+	}
+	if key := <-keys; key == "" {
+		t.Error("a request that changes something has no key")
+	}
+}
+
+// The example of the manual, built from its source, asks back and answers.
+func TestHosting_RunsTheExample(t *testing.T) {
+	t.Parallel()
 	p := apptest.Start(t)
 	rob := p.Operator(t, "rob")
-	name := program(t, rob.NewToken(), b, nil)
+	name := program(t, rob.NewToken(), buildExample(t), nil)
 	ada := p.User(t, "ada")
 	talk := ada.Conversation(name)
 	stream := ada.Socket(talk)

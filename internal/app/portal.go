@@ -229,8 +229,7 @@ func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) er
 // services, the worker and the protocol endpoints after them. Nothing runs before Run.
 func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
 	loopback := weborigin.IsLoopback(p.url.Hostname())
-	allow := p.set.AllowedNets
-	policy := p.set.AccountPolicy
+	allow, policy := p.set.AllowedNets, p.set.AccountPolicy
 	if loopback {
 		allow = append(allow, settings.LoopbackRanges...)
 	}
