@@ -25,7 +25,7 @@ type TextSetter interface{ SetText(text string) }
 
 // Decode decodes the one JSON value in b into v. It returns an error only if b is no JSON or a method of
 // v refuses it.
-func Decode(b []byte, v any) error { return json.Unmarshal(TrimMark(b), v, options()) }
+func Decode(b []byte, v any) error { return json.Unmarshal(TrimMark(b), v, options) }
 
 // IsObject reports whether b is a JSON object, a list without elements, which some languages write for
 // an object without members, or null.
@@ -63,9 +63,8 @@ func TrimMark(b []byte) []byte {
 
 var legacy = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-func options() json.Options {
-	return json.JoinOptions(legacy, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
-}
+// options is made once, because the package json keeps with it which types decodeAny is asked about.
+var options = json.JoinOptions(legacy, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
 
 // decodeAny decodes the next value into the pointer v if it has another form than the type of v, and
 // leaves all other values to the package json.
