@@ -116,6 +116,14 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 			return Event{}, err
 		}
 		s.takeUpdate(u)
+		// On a busy machine several updates wait. Their texts become one event, so that readers catch up.
+		for {
+			if u, ok := s.sub.Waiting(); ok {
+				s.takeUpdate(u)
+				continue
+			}
+			break
+		}
 	}
 }
 
@@ -145,6 +153,15 @@ func (s *Stream) takeUpdate(u chat.Update) {
 	}
 }
 
+// addText queues a text that continues the answer, as a part of the last event if that is one, too.
+func (s *Stream) addText(text string) {
+	if n := len(s.pending); n > 0 && s.pending[n-1] == (Event{Text: s.pending[n-1].Text}) {
+		s.pending[n-1].Text += text
+		return
+	}
+	s.pending = append(s.pending, Event{Text: text})
+}
+
 func (s *Stream) takeDelta(d *chat.Delta) {
 	if d.Offset > len(s.text) {
 		return // a piece is missing, but a later update contains the whole text
@@ -152,7 +169,7 @@ func (s *Stream) takeDelta(d *chat.Delta) {
 	if d.Offset == len(s.text) && len(s.said) == len(s.text) { // the normal case: the piece continues the text
 		if d.Text != "" {
 			s.text, s.said = append(s.text, d.Text...), append(s.said, d.Text...)
-			s.pending = append(s.pending, Event{Text: d.Text})
+			s.addText(d.Text)
 		}
 		return
 	}

@@ -141,6 +141,16 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	}
 }
 
+// Waiting returns the next update of those that Next read together, false if there is none. It does not wait.
+func (s *Subscription) Waiting() (Update, bool) {
+	if len(s.pending) == 0 || s.endError() != nil {
+		return Update{}, false
+	}
+	u := s.pending[0]
+	s.pending = s.pending[1:]
+	return u, true
+}
+
 // armWake registers the reader for a wake-up at the next update. It returns false if updates wait already.
 func (s *Subscription) armWake() bool {
 	s.room.mu.Lock()
