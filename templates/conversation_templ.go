@@ -258,7 +258,7 @@ func Conversation(p Page, v ConversationView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = composer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = composer(p, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

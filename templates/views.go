@@ -23,6 +23,7 @@ type Page struct {
 	FlashKind    string // "ok" (default), "info", "warn" or "error"
 	Version      string
 	SearchHost   string          // host of the operator's server that gets the words of searches, "" for none
+	PrivateHost  string          // the same, if it also gets texts of conversations and goals
 	Notices      int             // unread notifications of the user
 	Feed         string          // address of an Atom feed of the listed items, "" for none
 	Head         templ.Component // more elements for <head>, nil for none

@@ -49,6 +49,9 @@ func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates
 	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name, PortalHandle: d.portal.Host,
 		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open",
 		Version: d.portal.Version, SearchHost: d.portal.Meanings.Host}
+	if d.portal.Meanings.Private {
+		p.PrivateHost = d.portal.Meanings.Host
+	}
 	if actor.IsPerson() {
 		p.User = &templates.User{Name: actor.Name, Operator: actor.IsOperator()}
 		p.Notices = d.countUnread(r.Context(), actor)

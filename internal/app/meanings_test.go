@@ -66,3 +66,19 @@ func TestEmbeddings_FindThroughTheServer(t *testing.T) {
 		t.Errorf("without the server: %.300s", got)
 	}
 }
+
+// Pages on which text is written say that it goes to the server of embeddings, if the operator lets it.
+func TestEmbeddings_PagesSayWhereTextsGo(t *testing.T) {
+	t.Parallel()
+	for _, private := range []bool{true, false} {
+		p := apptest.Start(t, func(c *app.Config) {
+			c.Embeddings, c.EmbeddingsPrivate = "https://embed.example/v1,house", private
+		})
+		ada := p.User(t, "ada")
+		for path, want := range map[string]bool{"/chat/" + ada.Conversation("calc"): private, "/goals/new": private, "/agents/new": true, "/agents?q=calc": true} {
+			if page := ada.Must(http.MethodGet, path, nil, http.StatusOK).Body; strings.Contains(page, "<bdi>embed.example</bdi>") != want {
+				t.Errorf("private %v, %s: want %v", private, path, want)
+			}
+		}
+	}
+}
