@@ -58,6 +58,13 @@ func (d *Memories) PutMemories(ctx context.Context, list []memory.Memory, b memo
 	dropped []string, err error) {
 	err = d.db.Write(ctx, func(t engine.Tx) error {
 		added, dropped = nil, nil
+		if len(list) == 0 {
+			return nil
+		}
+		room, err := roomOf(t, list[0], b)
+		if err != nil {
+			return err
+		}
 		for _, m := range list {
 			res, err := t.Exec(`UPDATE memories SET used_at = ? WHERE person_id = ? AND agent_id = ? AND room_id = ?
 				AND text = ?`, clock.Milli(m.UsedAt), m.PersonID, m.AgentID, m.RoomID, m.Text)
@@ -70,7 +77,7 @@ func (d *Memories) PutMemories(ctx context.Context, list []memory.Memory, b memo
 				}
 				continue
 			}
-			gone, err := dropUnused(t, m, b)
+			gone, err := room.dropUnused(t, m)
 			if err != nil {
 				return err
 			}
@@ -91,34 +98,39 @@ func (d *Memories) PutMemories(ctx context.Context, list []memory.Memory, b memo
 	return added, dropped, engine.MapError(err)
 }
 
-// dropUnused makes room for one memory: it deletes the one of its place that was not used for the longest time, or the
-// one of the person in all places.
-func dropUnused(t engine.Tx, m memory.Memory, b memory.Bounds) (dropped []string, err error) {
+// room is how many more memories fit into a place and for its person.
+type room struct{ place, person int }
+
+func roomOf(t engine.Tx, m memory.Memory, b memory.Bounds) (r room, err error) {
 	var place, person int
 	if err := t.Get(&place, `SELECT COUNT(*) FROM memories WHERE person_id = ? AND agent_id = ? AND room_id = ?`,
 		m.PersonID, m.AgentID, m.RoomID); err != nil {
-		return nil, err
+		return r, err
 	}
-	if err := t.Get(&person, `SELECT COUNT(*) FROM memories WHERE person_id = ?`, m.PersonID); err != nil {
-		return nil, err
-	}
+	err = t.Get(&person, `SELECT COUNT(*) FROM memories WHERE person_id = ?`, m.PersonID)
+	return room{b.Place - place, b.Person - person}, err
+}
+
+// dropUnused takes the room for one memory. If there is none, it deletes those of the place that were not used for the
+// longest time, or those of the person in all places.
+func (r *room) dropUnused(t engine.Tx, m memory.Memory) (dropped []string, err error) {
+	r.place, r.person = r.place-1, r.person-1
 	switch {
-	case place >= b.Place:
+	case r.place < 0:
 		err = t.List(&dropped, `SELECT id FROM memories WHERE person_id = ? AND agent_id = ? AND room_id = ?
-			ORDER BY used_at, id LIMIT ?`, m.PersonID, m.AgentID, m.RoomID, place-b.Place+1)
-	case person >= b.Person:
+			ORDER BY used_at, id LIMIT ?`, m.PersonID, m.AgentID, m.RoomID, -r.place)
+		r.place += len(dropped)
+	case r.person < 0:
 		err = t.List(&dropped, `SELECT id FROM memories WHERE person_id = ? ORDER BY used_at, id LIMIT ?`, m.PersonID,
-			person-b.Person+1)
+			-r.person)
 	}
-	if err != nil {
-		return nil, err
-	}
+	r.person += len(dropped)
 	for _, id := range dropped {
-		if _, err := t.Exec(`DELETE FROM memories WHERE id = ?`, id); err != nil {
-			return nil, err
+		if err == nil {
+			_, err = t.Exec(`DELETE FROM memories WHERE id = ?`, id)
 		}
 	}
-	return dropped, nil
+	return dropped, err
 }
 
 // MemoriesOf implements memory.Store.
