@@ -255,6 +255,9 @@ func fillRows(t *testing.T, dir, name string) (markers []string) {
 	for _, q := range []string{
 		`UPDATE accounts SET email = ?1 WHERE name = ?2`,
 		`INSERT INTO module_bytes (hash, data) SELECT id || id || substr(id, 1, 12), CAST(?1 AS BLOB) FROM accounts WHERE name = ?2`,
+		`INSERT INTO packages (id, account_id, author, name, version, manifest, readme, module, size, state, note, downloads,
+			created_at, updated_at) SELECT id, id, ?1, ?1, '1.0.0', '{"name":"' || ?1 || '"}', ?1,
+			id || id || substr(id, 1, 12), 1, 'published', ?1, 0, 1, 1 FROM accounts WHERE name = ?2`,
 		`INSERT INTO modules (account_id, hash, name, size, created_at) SELECT id, id || id || substr(id, 1, 12), ?1, 1, 1 FROM accounts WHERE name = ?2`,
 		`INSERT INTO memories (id, person_id, agent_id, room_id, conversation_id, seq, text, distilled, binding, created_at, used_at)
 			SELECT 'm', ` + person + `, ` + agent + `, '', 'x', 1, ?1, 0, '', 1, 1`,

@@ -70,8 +70,8 @@ var columns = map[string]string{
 	"notices":      "link: id account_id; personal: subject text href; portal: kind",
 	"outbox":       "link: ref; portal: topic",
 	"own_cards":    "public: wire; portal: network",
-	"packages": "link: id account_id module; personal: author name version manifest readme note; " +
-		"portal: state",
+	"packages": "link: id account_id module; personal: author name manifest readme note; " +
+		"portal: version state",
 	"peer_changes":    "portal: peer state reason",
 	"peer_nonces":     "portal: nonce",
 	"peer_policy":     "portal: policy",
