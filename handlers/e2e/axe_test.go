@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/wasmtest"
 )
 
 // needAxe is the source of axe-core, a checker of accessibility, which
@@ -138,6 +140,33 @@ func TestAxe(t *testing.T) {
 		c.open(at(join.URL))
 		c.axe("join", nil)
 		a.clean("pages for people")
+	})
+	t.Run("packages", func(t *testing.T) {
+		t.Parallel()
+		rob := p.Operator(t, "rob")
+		token := rob.NewToken()
+		var m struct{ Hash string }
+		token.Get(http.MethodPost, "/api/v1/hosting/modules", bytes.NewReader(wasmtest.Says("Hello.").Bytes()),
+			http.StatusCreated, &m)
+		token.Must(http.MethodPost, "/api/v1/packages", map[string]any{"name": "hello", "version": "1.0.0",
+			"summary": "Says hello.", "licence": "MIT", "module": m.Hash, "readme": "# Hello\n\nIt says hello.",
+			"grants": []map[string]string{{"name": "find", "why": "It looks for others."}}}, http.StatusCreated)
+		token.Must(http.MethodPut, "/api/v1/hosting/kills/"+strings.Repeat("ab", 32), map[string]any{"reason": "Spam."},
+			http.StatusOK)
+		a := visit(t, root, p, desk).as(rob).axed(source)
+		for _, x := range []struct{ name, path string }{
+			{"packages", "/packages"}, {"package", "/packages/hello"}, {"hosting", "/admin/hosting"},
+		} {
+			a.open(x.path)
+			a.axe(x.name, nil)
+		}
+		a.open("/packages/hello")
+		a.fill("#name", "greeter")
+		a.click(`label[for="grant-find"]`)
+		a.press(`form.card button`)
+		a.until("the page of the agent", `location.pathname == "/agents/greeter" && document.querySelector('a[href="/packages/hello"]')`)
+		a.axe("agent of a package", nil)
+		a.clean("pages of packages")
 	})
 	t.Run("room", func(t *testing.T) {
 		t.Parallel()

@@ -28,6 +28,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"agentsite/agentruntime/wasm/guest"
 	"agentsite/internal/testing/apptest"
 )
 
@@ -45,6 +46,9 @@ var browser struct {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == guest.Argument {
+		os.Exit(guest.Run()) // a portal of a test started this test program to run a hosted program
+	}
 	debug.SetGCPercent(400) // memory is cheaper here than the processor, which the browser needs
 	flag.Parse()
 	// Tests here wait for a browser more than they work.
