@@ -26,8 +26,8 @@ type cast struct {
 	since map[string]time.Time // the beginning of each program's connection
 }
 
-// play runs one program until ctx ends. It keeps its tasks over restarts of the portal.
-func (c *cast) play(ctx context.Context, name, skill string) error {
+// playProgram runs one program until ctx ends. It keeps its tasks over restarts of the portal.
+func (c *cast) playProgram(ctx context.Context, name, skill string) error {
 	a := &linkwire.Agent{
 		Hello: linkwire.Hello{Name: name, Client: "chaos", Description: "A program of a test.",
 			Skills: []linkwire.Skill{{Name: skill, Description: skill, Examples: []string{skill}}}},
@@ -53,7 +53,8 @@ func (c *cast) play(ctx context.Context, name, skill string) error {
 	return a.Run(ctx)
 }
 
-// steady is the age of a connection from which on a program dials again at once when it breaks. Before, its pauses grow.
+// steady is the age of a connection from which on a program dials again at once when it breaks. Before, its pauses
+// grow.
 const steady = 5200 * time.Millisecond
 
 // awaitSteady waits until both programs are connected for long enough.
@@ -82,8 +83,8 @@ func (c *cast) takeAsked() map[string]int {
 }
 
 // goalRounds kills the portal after each event of a goal in turn. After the restart the goal must end with the
-// transcript of a run without a kill, and no program may get a question twice. Every second time around, the goal is given
-// as an A2A task, which must answer under its id and end as well.
+// transcript of a run without a kill, and no program may get a question twice. Every second time around, the goal is
+// given as an A2A task, which must answer under its id and end as well.
 func (w *world) goalRounds(out io.Writer) ([]violation, error) {
 	// The address stays, because the programs dial it.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,7 +105,7 @@ func (w *world) goalRounds(out io.Writer) ([]violation, error) {
 	defer cancel()
 	c := &cast{base: p.url, token: w.people[0].token, asked: make(map[string]int), since: make(map[string]time.Time)}
 	for name, skill := range map[string]string{"juggler": "Juggle red balls", "polisher": "Polish a result"} {
-		go c.play(ctx, name, skill)
+		go c.playProgram(ctx, name, skill)
 	}
 	if err := c.awaitSteady(); err != nil {
 		return nil, err
@@ -136,7 +137,8 @@ func (w *world) goalRounds(out io.Writer) ([]violation, error) {
 			return found, nil
 		}
 		if w.cfg.verbose {
-			fmt.Fprintf(out, "round %d: killed after event %d (%s), as a task %t\n", w.stats.rounds, at, golden[at-1], asTask)
+			fmt.Fprintf(out, "round %d: killed after event %d (%s), as a task %t\n", w.stats.rounds, at, golden[at-1],
+				asTask)
 		}
 	}
 	fmt.Fprintf(out, "%d events of the transcript\n", len(golden))
@@ -154,7 +156,8 @@ func (w *world) giveGoal(ctx context.Context, base string, asTask bool) (g given
 	ann := w.people[0]
 	var made struct{ ID string }
 	if !asTask {
-		err = ann.want(ctx, 202, "POST", base+"/api/v1/goals", map[string]any{"goal": goldenGoal, "recruit": "here"}, &made)
+		err = ann.want(ctx, 202, "POST", base+"/api/v1/goals",
+			map[string]any{"goal": goldenGoal, "recruit": "here"}, &made)
 		w.note(func(s *stats) { s.posted++ })
 		return given{id: made.ID}, err
 	}
@@ -163,8 +166,10 @@ func (w *world) giveGoal(ctx context.Context, base string, asTask bool) (g given
 		return g, err
 	}
 	task, err := ann.callA2A(ctx, base, "SendMessage", map[string]any{
-		"message": map[string]any{"messageId": fmt.Sprintf("goal-%d-%d", w.cfg.seed, w.stats.rounds), "role": "ROLE_USER",
-			"parts": []any{map[string]any{"text": goldenGoal}, map[string]any{"data": map[string]any{"recruit": "here"}}}},
+		"message": map[string]any{"role": "ROLE_USER",
+			"messageId": fmt.Sprintf("goal-%d-%d", w.cfg.seed, w.stats.rounds),
+			"parts": []any{map[string]any{"text": goldenGoal},
+				map[string]any{"data": map[string]any{"recruit": "here"}}}},
 		"configuration": map[string]any{"returnImmediately": true}})
 	if err != nil {
 		return g, err
@@ -209,7 +214,8 @@ func (a *account) callA2A(ctx context.Context, base, method string, params any) 
 // newestGoal returns the id of the person's newest goal, "" for none.
 func (w *world) newestGoal(ctx context.Context, base string) (string, error) {
 	var list struct{ Goals []struct{ ID string } }
-	if err := w.people[0].want(ctx, 200, "GET", base+"/api/v1/goals?limit=1", nil, &list); err != nil || len(list.Goals) == 0 {
+	err := w.people[0].want(ctx, 200, "GET", base+"/api/v1/goals?limit=1", nil, &list)
+	if err != nil || len(list.Goals) == 0 {
 		return "", err
 	}
 	return list.Goals[0].ID, nil
@@ -262,7 +268,8 @@ func (w *world) awaitGoal(ctx context.Context, base, id string) (string, error) 
 		if err := w.people[0].want(ctx, 200, "GET", base+"/api/v1/goals/"+id, nil, &now); err != nil {
 			return "", err
 		}
-		if now.State == "concluded" || now.State == "failed" || now.State == "canceled" || time.Since(began) > actTimeout {
+		over := []string{"concluded", "failed", "canceled"}
+		if slices.Contains(over, now.State) || time.Since(began) > actTimeout {
 			return now.State, nil
 		}
 	}
@@ -309,7 +316,8 @@ func (w *world) checkGoal(ctx context.Context, base string, g given, golden []st
 		case err != nil:
 			add(lost, "the task %s of goal %s: %v", g.task, g.id, err)
 		case t.Status.State == "TASK_STATE_COMPLETED":
-		case time.Since(began) > actTimeout || t.Status.State != "TASK_STATE_WORKING" && t.Status.State != "TASK_STATE_SUBMITTED":
+		case time.Since(began) > actTimeout ||
+			!slices.Contains([]string{"TASK_STATE_WORKING", "TASK_STATE_SUBMITTED"}, t.Status.State):
 			add(changed, "the task %s of goal %s is %s", g.task, g.id, t.Status.State)
 		default:
 			continue

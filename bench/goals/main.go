@@ -4,8 +4,8 @@
 //	go run ./bench/goals                        all rows: about a minute
 //	go run ./bench/goals -goals 50 -long 200    less of each
 //
-// With -set it works on the set of goals with the agents of a demo of three portals: one agent alone, a team by rules, by a
-// scripted model, and by the model of -llm-url.
+// With -set it works on the set of goals with the agents of a demo of three portals: one agent alone, a team by rules,
+// by a scripted model, and by the model of -llm-url.
 //
 //	go run ./bench/goals -set BINARY [-llm-url URL -llm-model NAME]
 package main

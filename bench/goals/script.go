@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// newScript starts an OpenAI-compatible server with a scripted model: it reads the state of a team as any model gets it,
-// gives each sentence of the goal to the member or candidate that fits it, tries a failed task with another one, and
+// newScript starts an OpenAI-compatible server with a scripted model: it reads the state of a team as any model gets
+// it, gives each sentence of the goal to the member or candidate that fits it, tries a failed task with another one, and
 // concludes with the results.
 func newScript() *httptest.Server {
 	mux := http.NewServeMux()
@@ -26,7 +26,7 @@ func newScript() *httptest.Server {
 		var d document
 		move := map[string]any{"kind": "give_up", "text": "No document."}
 		if json.Unmarshal([]byte(in.Messages[len(in.Messages)-1].Content), &d) == nil {
-			move = d.decide()
+			move = d.decideMove()
 		}
 		text, err := json.Marshal(move)
 		size := 0
@@ -62,8 +62,8 @@ type document struct {
 
 var sentences = regexp.MustCompile(`(?:[^.!?\n]|[.!?][^\s])+[.!?]?`)
 
-// decide returns the next move.
-func (d document) decide() map[string]any {
+// decideMove returns the next move.
+func (d document) decideMove() map[string]any {
 	if len(d.Tasks) == 0 {
 		var tasks []map[string]any
 		for _, s := range sentences.FindAllString(d.Goal, 12) {
@@ -71,7 +71,7 @@ func (d document) decide() map[string]any {
 				continue
 			}
 			owner := d.pickOwner(s, nil)
-			if joined := d.joined(); owner == "" && len(joined) > 0 {
+			if joined := d.listJoined(); owner == "" && len(joined) > 0 {
 				owner = joined[min(len(tasks), len(joined)-1)] // the best agents of the parts join in their order
 			}
 			if owner == "" {
@@ -96,7 +96,8 @@ func (d document) decide() map[string]any {
 			fmt.Fprintf(&b, "%s\n%s: %s\n\n", t.Text, t.Owner, t.Result)
 		case t.State == "failed" && d.TurnsLeft > 20:
 			if owner := d.pickOwner(t.Text, map[string]bool{t.Owner: true}); owner != "" {
-				return map[string]any{"kind": "assign", "tasks": []map[string]any{{"task": t.Task, "owner": owner, "text": t.Text}}}
+				return map[string]any{"kind": "assign",
+					"tasks": []map[string]any{{"task": t.Task, "owner": owner, "text": t.Text}}}
 			}
 			fallthrough
 		default:
@@ -106,8 +107,8 @@ func (d document) decide() map[string]any {
 	return map[string]any{"kind": "conclude", "text": strings.TrimSpace(b.String())}
 }
 
-// joined returns the members that work.
-func (d document) joined() (list []string) {
+// listJoined returns the members that work.
+func (d document) listJoined() (list []string) {
 	for _, m := range d.Members {
 		if m.State == "joined" {
 			list = append(list, m.Handle)
@@ -121,7 +122,8 @@ func (d document) pickOwner(text string, not map[string]bool) (owner string) {
 	best := 0
 	consider := func(handle, why string) {
 		n := 0
-		for w := range strings.FieldsFuncSeq(strings.ToLower(why), func(r rune) bool { return strings.ContainsRune(` “”",`, r) }) {
+		quotes := func(r rune) bool { return strings.ContainsRune(` “”",`, r) }
+		for w := range strings.FieldsFuncSeq(strings.ToLower(why), quotes) {
 			if len(w) > 2 && w != "fits" && strings.Contains(strings.ToLower(text), w) {
 				n++
 			}

@@ -21,7 +21,7 @@ func TestDocument_Decides(t *testing.T) {
 		if err := json.Unmarshal([]byte(state), &d); err != nil {
 			t.Fatal(err)
 		}
-		if b, err := json.Marshal(d.decide()); err != nil || string(b) != want {
+		if b, err := json.Marshal(d.decideMove()); err != nil || string(b) != want {
 			t.Errorf("%s:\n%s\nwant %s", state, b, want)
 		}
 	}

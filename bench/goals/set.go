@@ -63,7 +63,7 @@ const (
 // client calls the API of a portal.
 type client struct{ base, token string }
 
-func (c client) call(ctx context.Context, method, path string, in, out any) error {
+func (c client) callAPI(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -114,7 +114,7 @@ func measureSet(ctx context.Context, binary, url, model string, most int, verbos
 		person, stop, err := startDemo(ctx, binary, filepath.Join(dir, fmt.Sprint("demo-", len(rows))))
 		defer stop()
 		if err == nil && url != "" {
-			err = person.call(ctx, http.MethodPost, "/api/v1/models", map[string]any{"name": "default", "url": url,
+			err = person.callAPI(ctx, http.MethodPost, "/api/v1/models", map[string]any{"name": "default", "url": url,
 				"model": model, "portal": true, "price": map[string]float64{"input": 1, "output": 4}}, nil)
 		}
 		if err != nil {
@@ -155,7 +155,8 @@ func measureSet(ctx context.Context, binary, url, model string, most int, verbos
 
 // printSet prints the sums as a table of Markdown.
 func printSet(out io.Writer, rows []tally) {
-	fmt.Fprintln(out, "| way | solved | by kind | tasks | turns | tokens of talk and work | money of talk and work | time |")
+	fmt.Fprintln(out, "| way | solved | by kind | tasks | turns | tokens of talk and work | money of talk and work | "+
+		"time |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|")
 	for _, t := range rows {
 		var kinds []string
@@ -172,7 +173,7 @@ func printSet(out io.Writer, rows []tally) {
 
 var signIn = regexp.MustCompile(`(http://\S+)\s+sign in as (\w+):`)
 
-// startDemo starts a demo of three portals and returns a client of the operator of its first portal. stop ends the demo.
+// startDemo starts a demo of three portals and returns a client of the operator of its first portal. stop ends it.
 func startDemo(ctx context.Context, binary, dir string) (operator client, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop = cancel
@@ -232,11 +233,11 @@ func giveGoal(ctx context.Context, c client, text string, t *tally) (string, err
 			WorkTokens int64 `json:"work_tokens"`
 		}
 	}
-	if err := c.call(ctx, http.MethodPost, "/api/v1/goals", map[string]any{"goal": text}, &g); err != nil {
+	if err := c.callAPI(ctx, http.MethodPost, "/api/v1/goals", map[string]any{"goal": text}, &g); err != nil {
 		return "", err
 	}
 	for !slices.Contains([]string{"concluded", "failed", "canceled"}, g.State) {
-		if err := c.call(ctx, http.MethodGet, "/api/v1/goals/"+g.ID, nil, &g); err != nil {
+		if err := c.callAPI(ctx, http.MethodGet, "/api/v1/goals/"+g.ID, nil, &g); err != nil {
 			return "", err
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -261,7 +262,7 @@ func askOne(ctx context.Context, c client, text string, t *tally) (string, error
 	for _, w := range regexp.MustCompile(`[\pL\pN]+`).FindAllString(text, 40) {
 		q = append(q, w)
 	}
-	if err := c.call(ctx, http.MethodGet, "/api/v1/search?scope=federation&limit=1&q="+strings.Join(q, "+"), nil,
+	if err := c.callAPI(ctx, http.MethodGet, "/api/v1/search?scope=federation&limit=1&q="+strings.Join(q, "+"), nil,
 		&found); err != nil {
 		return "", err
 	}
@@ -272,7 +273,8 @@ func askOne(ctx context.Context, c client, text string, t *tally) (string, error
 	var answer struct {
 		Choices []struct{ Message struct{ Content string } }
 	}
-	err := c.call(ctx, http.MethodPost, "/v1/chat/completions", map[string]any{"model": found.Results[0].Agent.Handle,
+	err := c.callAPI(ctx, http.MethodPost, "/v1/chat/completions", map[string]any{
+		"model":    found.Results[0].Agent.Handle,
 		"messages": []any{map[string]string{"role": "user", "content": text}}}, &answer)
 	if err != nil || len(answer.Choices) == 0 {
 		return "", ctx.Err() // the agent failed, which is an outcome

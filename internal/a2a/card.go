@@ -136,7 +136,7 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 // readInputModes returns the input modes of a card. An agent that declares the extension for teams takes its documents.
 func readInputModes(w wireCard) []string {
 	modes := filterModes(w.InputModes)
-	if !declaresExtension(w.Capabilities.Extensions, aware.Extension) || aware.Takes(modes) {
+	if !declaresExtension(w.Capabilities.Extensions, aware.Extension) || aware.TakesDocuments(modes) {
 		return modes
 	}
 	if len(modes) == 0 {

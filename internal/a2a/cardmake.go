@@ -130,7 +130,7 @@ func MakeCard(a hub.Agent, f Face) AgentCard {
 			Extensions: slices.Clone(extensions)},
 		InputModes: a.InputModes, OutputModes: a.OutputModes,
 	}
-	if aware.Takes(a.InputModes) {
+	if aware.TakesDocuments(a.InputModes) {
 		c.Capabilities.Extensions = append(c.Capabilities.Extensions, CardExtension{URI: aware.Extension,
 			Description: "The agent speaks for itself in teams: it gets the legal moves and answers with one."})
 	}

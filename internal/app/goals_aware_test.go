@@ -71,7 +71,7 @@ func TestGoals_AnAgentElsewhereSpeaksForItself(t *testing.T) {
 		InputModes []string `json:"input_modes"`
 	}
 	p.bob.Get(http.MethodGet, "/api/v1/agents/mover", nil, http.StatusOK, &there)
-	if !aware.Takes(there.InputModes) {
+	if !aware.TakesDocuments(there.InputModes) {
 		t.Fatalf("its card was read as %v", there.InputModes)
 	}
 	p.known.put(p.bID, p.b.Host, "mover")

@@ -44,8 +44,8 @@ func agentRunFlags(fs *flags) {
 	fs.StringVar(&fs.run.title, "title", "", "its `TITLE`, when it is registered")
 	fs.StringVar(&fs.run.description, "description", "", "its `DESCRIPTION`, when it is registered")
 	fs.IntVar(&fs.run.maxTasks, "max-tasks", linkwire.DefaultTasks, "most `N` tasks at once")
-	fs.BoolVar(&fs.run.team, "team", false, "the command speaks for itself in teams: implies --json; with `team` in the "+
-		"task it prints a move")
+	fs.BoolVar(&fs.run.team, "team", false, "the command speaks for itself in teams: implies --json, and a task "+
+		"with the field team may be answered with a move")
 	fs.BoolVar(&fs.json, "json", false, "give the command the whole task on stdin, as JSON: text, parts, "+
 		"history, caller")
 }
@@ -83,7 +83,8 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 		Dial: func(ctx context.Context) (*linkwire.Socket, error) {
 			return linkwire.Dial(ctx, u.String(), fs.token, nil)
 		},
-		Work: (&worker{args: args, json: fs.json || fs.run.team, team: fs.run.team, stderr: out, env: childEnv(os.Environ())}).runTask,
+		Work: (&worker{args: args, json: fs.json || fs.run.team, team: fs.run.team, stderr: out,
+			env: childEnv(os.Environ())}).runTask,
 		Connected: func(w linkwire.Welcome) {
 			connected, troubled = true, false
 			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", record.CleanLine(w.Agent))
@@ -245,13 +246,13 @@ type textWriter struct {
 	held   strings.Builder
 }
 
-// commandTask is a task on the stdin of a command. Team is the document of the extension for teams, nil for other tasks.
+// commandTask is a task on the stdin of a command. Team is the document of the extension for teams, nil for others.
 type commandTask struct {
 	linkwire.Task
 	Team json.RawMessage `json:"team,omitempty"`
 }
 
-// findTeam returns the document for an agent that speaks for itself in a team, and the text in it; nil if there is none.
+// findTeam returns the document for an agent that speaks for itself in a team, and the text in it; nil for none.
 func findTeam(parts []linkwire.Part) (document json.RawMessage, text string) {
 	for _, p := range parts {
 		var in struct {

@@ -164,7 +164,7 @@ func TestAgentRun_JSON(t *testing.T) {
 // A command that speaks for itself gets the document of the team, and its move is one part of data. Other output stays text.
 func TestAgentRun_Team(t *testing.T) {
 	t.Parallel()
-	document, err := aware.Encode(aware.Document{Kind: aware.Task, You: "worker", Text: "Add 1 and 2.", Legal: []string{aware.Result}})
+	document, err := aware.EncodeDocument(aware.Document{Kind: aware.Task, You: "worker", Text: "Add 1 and 2.", Legal: []string{aware.Result}})
 	if err != nil {
 		t.Fatal(err)
 	}

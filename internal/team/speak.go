@@ -59,7 +59,7 @@ func (w work) addDocument(handle string, d aware.Document) []task.Part {
 			d.Own = append(d.Own, aware.OwnTask{Number: t.N, Text: cutPlain(t.Text, 200), State: string(t.Status)})
 		}
 	}
-	b, err := aware.Encode(d)
+	b, err := aware.EncodeDocument(d)
 	if err != nil { // cannot happen: the document consists of texts, numbers and a time
 		return parts
 	}

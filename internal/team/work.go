@@ -111,7 +111,7 @@ func (w work) inviteAgent(ctx context.Context) {
 			e.Text = "It does not answer."
 		}
 	default:
-		e.Text, e.Aware = a.Title, aware.Takes(a.InputModes)
+		e.Text, e.Aware = a.Title, aware.TakesDocuments(a.InputModes)
 	}
 	w.reportEvent(e)
 }

@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/team/flow"
 )
 
-// Link is a link with which anyone may read a goal. URL contains the secret, so it is set only in the answer that makes the
-// link.
+// Link is a link with which anyone may read a goal. URL contains the secret, so it is set only in the answer that
+// makes the link.
 type Link struct {
 	ID        string `json:"id"`
 	CreatedAt string `json:"created_at"`
@@ -100,8 +100,8 @@ func (a *API) endLink(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 // sharedEvents is the number of the last events that a reader with a link gets.
 const sharedEvents = 200
 
-// readShared answers with a goal and its last events to anyone with a link, without the conversations, tasks and teams of
-// its owner. The secret alone gives access, so the caller is ignored.
+// readShared answers with a goal and its last events to anyone with a link, without the conversations, tasks and teams
+// of its owner. The secret alone gives access, so the caller is ignored.
 func (a *API) readShared(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	v, events, err := a.teams.GetShared(r.Context(), request.PathParam(r, "id"), request.PathParam(r, "secret"),
 		sharedEvents)

@@ -171,8 +171,8 @@ func readForm(in url.Values) templates.GoalForm {
 		MaxTurns: in.Get("max_turns"), MaxDepth: in.Get("max_depth"), Minutes: in.Get("minutes"), Tokens: in.Get("tokens"),
 		PersonMinutes: in.Get("person_minutes"), Cost: in.Get("cost"), Key: in.Get("key")}
 	v.More = v.Members != "" || v.RequireAll || v.Tokens != "" || v.Cost != ""
-	for field, usual := range map[*string]string{&v.Recruit: recruitAuto, &v.MaxMembers: strconv.Itoa(team.DefaultMembers),
-		&v.MaxTurns: strconv.Itoa(team.DefaultTurns), &v.MaxDepth: strconv.Itoa(team.DefaultDepth), &v.Minutes: "30",
+	for field, usual := range map[*string]string{&v.Recruit: recruitAuto,
+		&v.MaxMembers: strconv.Itoa(team.DefaultMembers), &v.MaxTurns: strconv.Itoa(team.DefaultTurns), &v.MaxDepth: strconv.Itoa(team.DefaultDepth), &v.Minutes: "30",
 		&v.PersonMinutes: "10"} {
 		*field = cmp.Or(*field, usual)
 		v.More = v.More || *field != usual

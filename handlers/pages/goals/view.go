@@ -92,8 +92,8 @@ func (d *Pages) newView(v team.View, events []flow.Event) templates.GoalView {
 	return out
 }
 
-// linkOwners returns a conclusion in which the agents that begin a line lead to their pages. Otherwise a handle with a host
-// would be taken for the address of a mail.
+// linkOwners returns a conclusion in which the agents that begin a line lead to their pages. Otherwise a handle with a
+// host would be taken for the address of a mail.
 func linkOwners(text string, s flow.State) string {
 	known := make(map[string]bool)
 	for _, t := range s.Tasks {

@@ -19,8 +19,8 @@ const (
 	MediaType = "application/vnd.agentsite.team+json"
 )
 
-// Takes reports whether an agent with these input modes speaks for itself in teams.
-func Takes(inputModes []string) bool { return slices.Contains(inputModes, MediaType) }
+// TakesDocuments reports whether an agent with these input modes speaks for itself in teams.
+func TakesDocuments(inputModes []string) bool { return slices.Contains(inputModes, MediaType) }
 
 // The values of Document.Kind: the agent has the turn in the talk, or a task.
 const (
@@ -69,11 +69,13 @@ type Move struct {
 	Text string `json:"text"`
 }
 
-// Encode returns the data part with the document: {"team":{…}}.
-func Encode(d Document) (json.RawMessage, error) { return json.Marshal(map[string]Document{"team": d}) }
+// EncodeDocument returns the data part with the document: {"team":{…}}.
+func EncodeDocument(d Document) (json.RawMessage, error) {
+	return json.Marshal(map[string]Document{"team": d})
+}
 
-// ReadMove reads a move from a data part of an answer: {"move":{"kind":"…","text":"…"}}. found is false if the part is
-// none. The error says what is wrong with a move, for its author.
+// ReadMove reads a move from a data part of an answer: {"move":{"kind":"…","text":"…"}}. found is false if the part
+// is none. The error says what is wrong with a move, for its author.
 func ReadMove(data json.RawMessage, legal []string) (m Move, found bool, err error) {
 	var in struct {
 		Move json.RawMessage `json:"move"`

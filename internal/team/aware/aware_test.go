@@ -36,11 +36,11 @@ func TestReadMove(t *testing.T) {
 
 func TestEncode(t *testing.T) {
 	t.Parallel()
-	b, err := aware.Encode(aware.Document{Kind: aware.Task, You: "ann", Number: 2, Text: "Add.", Until: time.Unix(0, 0).UTC(), Legal: []string{"result"}})
+	b, err := aware.EncodeDocument(aware.Document{Kind: aware.Task, You: "ann", Number: 2, Text: "Add.", Until: time.Unix(0, 0).UTC(), Legal: []string{"result"}})
 	if want := `{"team":{"kind":"task","you":"ann","number":2,"text":"Add.","until":"1970-01-01T00:00:00Z","legal":["result"]}}`; err != nil || string(b) != want {
 		t.Errorf("%s, %v", b, err)
 	}
-	if aware.Takes([]string{"text/plain"}) || !aware.Takes([]string{"text/plain", aware.MediaType}) {
+	if aware.TakesDocuments([]string{"text/plain"}) || !aware.TakesDocuments([]string{"text/plain", aware.MediaType}) {
 		t.Error("Takes")
 	}
 }
