@@ -97,8 +97,8 @@ func teamKey(goalID string, n, attempt int) string {
 	return fmt.Sprintf("team/%s/%d/%d", goalID, n, attempt)
 }
 
-// openingBelow returns the opening of the team for a task. Its limits are the rest of those here, shared with other teams
-// of this one, and its depth is smaller; agents that wait for it cannot be members.
+// openingBelow returns the opening of the team for a task. Its limits are the rest of those here, shared with other
+// teams of this one, and its depth is smaller; agents that wait for it cannot be members.
 func (w work) openingBelow(t flow.Task) (flow.Opening, error) {
 	o := w.state.Open
 	o.Goal, o.Members, o.RequireAll = taskText(w.state, t), nil, false

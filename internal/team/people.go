@@ -36,8 +36,8 @@ func hasPerson(s flow.State, handle string) bool {
 	return slices.ContainsFunc(s.Members, func(k flow.Member) bool { return k.Person && k.Handle == handle })
 }
 
-// addPeople adds the people of the team to the candidates of a part. A part that names people is only theirs: no agent can
-// answer for them.
+// addPeople adds the people of the team to the candidates of a part. A part that names people is only theirs: no agent
+// can answer for them.
 func addPeople(s flow.State, list []flow.Candidate, text string) []flow.Candidate {
 	var named []flow.Candidate
 	for _, k := range s.Members {

@@ -14,8 +14,8 @@ import (
 // spendWait bounds the time for which a driver waits until the cost of its model is stored.
 const spendWait = 10 * time.Second
 
-// Spend adds the cost of a model that was asked in a durable task to the goal for which that task works. It does nothing
-// for other tasks. It returns when the cost is stored, so that the end of a task never comes before its cost.
+// Spend adds the cost of a model that was asked in a durable task to the goal for which that task works. It does
+// nothing for other tasks. It returns when the cost is stored, so that the end of a task never comes before its cost.
 func (s *Service) Spend(ctx context.Context, taskID string, tokens, money int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendWait)
 	defer cancel()
@@ -65,8 +65,8 @@ func (s *Service) raiseCosts(ctx context.Context, g Goal) error {
 	return nil
 }
 
-// parseQuestion returns the goal and the task of a question's client id (attemptID, answerID, turnID); task 0 for a turn
-// of the talk.
+// parseQuestion returns the goal and the task of a question's client id (attemptID, answerID, turnID); task 0 for a
+// turn of the talk.
 func parseQuestion(clientID string) (goalID string, n int, ok bool) {
 	words := strings.Split(clientID, "/")
 	if len(words) < 4 || words[0] != "goal" || !ident.ValidID(words[1]) {

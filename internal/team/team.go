@@ -18,8 +18,8 @@ import (
 	"agentsite/internal/team/flow"
 )
 
-// AgentName is the name of the built-in agent that has goals as tasks. On every portal it is reserved. It is in no team,
-// because it would form another one.
+// AgentName is the name of the built-in agent that has goals as tasks. On every portal it is reserved. It is in no
+// team, because it would form another one.
 const AgentName = "team"
 
 // Goal is the row of a goal.
@@ -81,7 +81,8 @@ type Conversations interface {
 	StopTask(ctx context.Context, actor ident.Actor, id, reason string) error
 	// Archive takes a conversation out of the actor's list of current ones.
 	Archive(ctx context.Context, actor ident.Actor, id string) error
-	// AskPerson asks another person in a new conversation with the actor, and returns it with the number of the question.
+	// AskPerson asks another person in a new conversation with the actor, and returns it with the number of the
+	// question.
 	AskPerson(ctx context.Context, actor ident.Actor, person, title, text string) (conversationID string, seq int64,
 		err error)
 	// AwaitPerson waits for the first message of a person in a conversation after a number.

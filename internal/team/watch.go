@@ -80,8 +80,8 @@ func (w *Watch) Close() { w.s.removeWatcher(w.id, w.watcher) }
 // After returns the number of the last event that Next returned.
 func (w *Watch) After() int64 { return w.after }
 
-// Next returns the next events, and waits until there is one. It returns none when a team below went on, and io.EOF when
-// the goal has ended and all events were returned.
+// Next returns the next events, and waits until there is one. It returns none when a team below went on, and io.EOF
+// when the goal has ended and all events were returned.
 func (w *Watch) Next(ctx context.Context) ([]flow.Event, error) {
 	for {
 		// The row is read before the events, so that none is missed at the end.

@@ -64,8 +64,8 @@ type Limits struct {
 	Attempts int `json:"attempts"` // of one task
 	Searches int `json:"searches"` // for members
 	Repairs  int `json:"repairs"`  // of one turn, before the rules decide
-	// Time is the longest time from the opening to the end. TurnTime bounds one turn, TaskTime one attempt of a task, and
-	// PersonTime a wait for a person, also for one that has a task or the turn.
+	// Time is the longest time from the opening to the end. TurnTime bounds one turn, TaskTime one attempt of a task,
+	// and PersonTime a wait for a person, also for one that has a task or the turn.
 	Time       time.Duration `json:"time"`
 	TurnTime   time.Duration `json:"turn_time"`
 	TaskTime   time.Duration `json:"task_time"`
@@ -211,7 +211,8 @@ type Move struct {
 }
 
 // Assignment gives one task to an owner. Task is 0 for a new task, or the number of a failed task for another attempt.
-// Text is only read of a new task. Needs are numbers of tasks, or negative positions in the same move: -1 is its first task.
+// Text is only read of a new task. Needs are numbers of tasks, or negative positions in the same move: -1 is its first
+// task.
 type Assignment struct {
 	Task  int    `json:"task,omitempty"`
 	Part  int    `json:"part,omitempty"`
@@ -375,8 +376,8 @@ type State struct {
 	Late       int // results that came after the end
 }
 
-// Cut is an attempt that has a durable task to be stopped. Its Ref is zero if the attempt was not known to have begun: it
-// may have been sent all the same.
+// Cut is an attempt that has a durable task to be stopped. Its Ref is zero if the attempt was not known to have begun:
+// it may have been sent all the same.
 type Cut struct {
 	Ref
 	Task, Attempt int
@@ -404,8 +405,8 @@ type Note struct {
 type Effect struct {
 	Key  string
 	Kind EffectKind
-	// Agent is the member that is invited or asked. Task, Attempt and Answer name an attempt of a task and the number of
-	// answers that the person gave to it.
+	// Agent is the member that is invited or asked. Task, Attempt and Answer name an attempt of a task and the number
+	// of answers that the person gave to it.
 	Agent   string
 	Task    int
 	Attempt int

@@ -8,8 +8,8 @@ import (
 // alike is the share of words from which on two messages count as the same.
 const alike = 0.9
 
-// CountRepeated returns the number of messages of a log, and of those that say the same as an earlier one: at least nine
-// of ten of the words of both together are in both. Messages are the
+// CountRepeated returns the number of messages of a log, and of those that say the same as an earlier one: at least
+// nine of ten of the words of both together are in both. Messages are the
 // texts of moves, tasks and results; the conclusion is none, because it gives the results to the person.
 func CountRepeated(log []Event) (repeated, messages int) {
 	var earlier []map[string]bool

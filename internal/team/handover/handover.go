@@ -30,8 +30,8 @@ func Join(text string, results []Result) string {
 // owner is the line above each result.
 var owner = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\n`)
 
-// Split divides a message that Join made: the task, and the texts of the results without their owners. results is "" for
-// any other message.
+// Split divides a message that Join made: the task, and the texts of the results without their owners. results is ""
+// for any other message.
 func Split(message string) (text, results string) {
 	text, results, ok := strings.Cut(message, notice)
 	if !ok {

@@ -123,8 +123,8 @@ func newRoom(s flow.State) *room {
 	return r
 }
 
-// pickOwner returns the best candidate of a part that has not tried it, "" if there is none. One that is no member needs
-// room in the team.
+// pickOwner returns the best candidate of a part that has not tried it, "" if there is none. One that is no member
+// needs room in the team.
 func (r *room) pickOwner(p flow.Part, t flow.Task) string {
 	for _, c := range p.Candidates {
 		state, known := r.members[c.Handle]
