@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,10 +115,10 @@ func TestSpeak_RecruitsOverRestarts(t *testing.T) {
 			w := open(t)
 			w.speaks(func(aware.Document) task.Result { return moves(aware.Recruit, "Multiply 3 and 4.") })
 			cut := make(chan struct{})
+			reached := sync.OnceFunc(func() { close(cut) })
 			w.after = func(e flow.Event) {
 				if e.Seq == at+1 && e.Kind != flow.Opened {
-					w.after = nil
-					close(cut)
+					reached()
 				}
 			}
 			id := w.start("Add 1 and 2.")
