@@ -26,10 +26,10 @@ type MessageView struct {
 	// Thoughts are those of the model that wrote the message, shown folded.
 	Thoughts SafeHTML
 	// Claim is what the answer cost, as its server states it; "" for no statement.
-	Claim string
-	Data     []DataPart
-	Files    []FilePart
-	Edited   bool
+	Claim  string
+	Data   []DataPart
+	Files  []FilePart
+	Edited bool
 	// Gone is the handle of the member that deleted the message, such as "ada"; "" if it was not
 	// deleted. A deleted message has no content.
 	Gone string

@@ -117,12 +117,8 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 		}
 		s.takeUpdate(u)
 		// On a busy machine several updates wait. Their texts become one event, so that readers catch up.
-		for {
-			if u, ok := s.sub.Waiting(); ok {
-				s.takeUpdate(u)
-				continue
-			}
-			break
+		for _, u := range s.sub.TakeRest() {
+			s.takeUpdate(u)
 		}
 	}
 }

@@ -306,7 +306,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.a2a = a2a.New(a2a.Config{Signer: p.signer, Operational: p.operational, Callers: p.callers,
 		Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
-		Guests: p.set.GuestsAllowed, CostOf: p.costOf, Only10: conformance.Name, Started: p.started, Log: p.log})
+		CostOf: func(id string) *task.Claim { return statedCost(p.usage, id) },
+		Guests: p.set.GuestsAllowed, Only10: conformance.Name, Started: p.started, Log: p.log})
 	var servers map[string]*endpoint.Server
 	if p.set.Conformance {
 		s, err := fixtures.New(Release())

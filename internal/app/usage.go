@@ -8,11 +8,12 @@ import (
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/ard"
 	"agentsite/internal/task"
+	"agentsite/internal/usage"
 )
 
-// costOf returns what the models of a task cost so far, for those who asked for it; nil for none.
-func (p *Portal) costOf(taskID string) *task.Claim {
-	sum, currency, ok := p.usage.OfTask(taskID)
+// statedCost returns what the models of a task cost so far, for those who asked for it; nil for none.
+func statedCost(of *usage.Service, taskID string) *task.Claim {
+	sum, currency, ok := of.OfTask(taskID)
 	if !ok {
 		return nil
 	}

@@ -67,9 +67,8 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 	if err != nil {
 		return Asked{}, err
 	}
-	p := Post{Title: TitleOf(parts), Message: Message{ID: ident.NewID(), ClientID: t.ID + "/" + a.CallID, Kind: Text,
+	p := Post{Resumes: a.Resumes, Title: TitleOf(parts), Message: Message{ID: ident.NewID(), ClientID: t.ID + "/" + a.CallID, Kind: Text,
 		Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, Parts: parts, CreatedAt: k.CreatedAt}}
-	p.Resumes = a.Resumes
 	if a.Relayed && a.Resumes != "" {
 		k.Face = FaceRelay
 	}

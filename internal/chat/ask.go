@@ -30,8 +30,8 @@ type Ask struct {
 	TaskID string
 	// Face names the protocol endpoint that received the question.
 	Face string
-	// Relayed is true if the caller states that Parts has the person's own words, which the agents in Via passed on. It
-	// counts for the input of a waiting task, and for people of other portals: those portals could as well invent them.
+	// Relayed states that Parts has the person's own words, which the agents in Via passed on. It counts for the input
+	// of waiting tasks from other portals, which could as well invent the person.
 	Relayed bool
 	// Wait means that the caller need not know of the task before it has ended or waits for input. An instant agent
 	// may then be asked before anything is stored, and question and answer are stored in one transaction.

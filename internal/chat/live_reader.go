@@ -127,10 +127,7 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 		if err != nil {
 			return Update{}, err
 		}
-		if s.pending = list; len(list) > 0 {
-			continue
-		}
-		if !s.armWake() {
+		if s.pending = list; len(list) > 0 || !s.armWake() {
 			continue
 		}
 		select {
@@ -141,14 +138,10 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	}
 }
 
-// Waiting returns the next update of those that Next read together, false if there is none. It does not wait.
-func (s *Subscription) Waiting() (Update, bool) {
-	if len(s.pending) == 0 || s.endError() != nil {
-		return Update{}, false
-	}
-	u := s.pending[0]
-	s.pending = s.pending[1:]
-	return u, true
+// TakeRest returns the updates that Next read together with the last one. It does not wait.
+func (s *Subscription) TakeRest() (rest []Update) {
+	rest, s.pending = s.pending, nil
+	return rest
 }
 
 // armWake registers the reader for a wake-up at the next update. It returns false if updates wait already.
