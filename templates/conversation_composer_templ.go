@@ -744,9 +744,9 @@ func agentSwitch(v ConversationView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var32 string
-		templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(firstOf(v.answering().Title, v.answering().Ref, "Choose an agent"))
+		templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(firstOf(v.answeringAgent().Title, v.answeringAgent().Ref, "Choose an agent"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation_composer.templ`, Line: 169, Col: 108}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation_composer.templ`, Line: 169, Col: 118}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 		if templ_7745c5c3_Err != nil {

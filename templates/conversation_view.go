@@ -215,8 +215,8 @@ var shortcuts = []shortcut{
 	{[]string{"?"}, "this list"},
 }
 
-// answering returns the agent that answers a message without a mention: the chosen one, or the only one.
-func (v ConversationView) answering() (now Member) {
+// answeringAgent returns the agent that answers a message without a mention: the chosen one, or the only one.
+func (v ConversationView) answeringAgent() (now Member) {
 	agents := 0
 	for _, m := range v.Members {
 		if m.Person {
@@ -236,6 +236,6 @@ func (v ConversationView) answering() (now Member) {
 
 // otherAgents returns the agents of the conversation besides the one that answers.
 func (v ConversationView) otherAgents() []Member {
-	now := v.answering()
+	now := v.answeringAgent()
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return m.Person || m.Ref == now.Ref })
 }

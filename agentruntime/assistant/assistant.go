@@ -26,8 +26,8 @@ const maxNotes = 6 << 10
 // Rules answer for the built-in agents without a model.
 type Rules interface {
 	task.Agent
-	// Notes returns the answer of the guide's rules to a call, "" for a message that is no question.
-	Notes(ctx context.Context, call task.Call) (string, error)
+	// CollectNotes returns the answer of the guide's rules to a call, "" for a message that is no question.
+	CollectNotes(ctx context.Context, call task.Call) (string, error)
 }
 
 // Driver answers for the assistant and the guide, and passes other calls on. It is safe for concurrent use.
@@ -43,8 +43,8 @@ func New(rules Rules, next, model task.Agent, hasModel func() bool) *Driver {
 	return &Driver{rules: rules, next: next, model: model, hasModel: hasModel}
 }
 
-// Draft describes the assistant.
-func Draft() hub.Draft {
+// NewDraft describes the assistant.
+func NewDraft() hub.Draft {
 	name, title, kind, visibility := Name, "Assistant", hub.Builtin, hub.Public
 	description := "Answers questions with the portal's language model. It knows the agents and the manual of this " +
 		"portal, finds agents for you and asks them for you once you allow it."
@@ -76,7 +76,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		}
 		return d.answerByRules(ctx, call, out, "This portal has no language model at the moment.")
 	}
-	asked, err := d.instruct(ctx, call)
+	asked, err := d.addInstructions(ctx, call)
 	if err != nil {
 		return task.Result{}, err
 	}
@@ -109,9 +109,9 @@ const (
 	asGuide = `You are the guide of this portal. You help people to find agents and answer questions about the portal from the notes. For other work, name an agent that does it, or say that there is none. `
 )
 
-// instruct returns the call with the settings of an agent that is instructions, and with the notes of the rules as an
+// addInstructions returns the call with the settings of an agent that is instructions, and with the notes of the rules as an
 // earlier message. They hold texts of strangers and must not stand among the instructions.
-func (d *Driver) instruct(ctx context.Context, call task.Call) (task.Call, error) {
+func (d *Driver) addInstructions(ctx context.Context, call task.Call) (task.Call, error) {
 	cfg := hub.PromptConfig{Instructions: asAssistant + about, Tools: []string{grant.Find, grant.Ask}}
 	if call.Agent.Name == guideName {
 		cfg = hub.PromptConfig{Instructions: asGuide + about, Tools: []string{grant.Find}}
@@ -120,7 +120,7 @@ func (d *Driver) instruct(ctx context.Context, call task.Call) (task.Call, error
 	if call.Agent.Config, err = json.Marshal(cfg); err != nil || call.Checkpoint != nil {
 		return call, err
 	}
-	notes, err := d.rules.Notes(ctx, call)
+	notes, err := d.rules.CollectNotes(ctx, call)
 	if err != nil || notes == "" {
 		return call, err
 	}
@@ -170,9 +170,9 @@ func (s *watchedSink) Resume() {
 	}
 }
 
-// Instant returns an agent for answers that are given at once. It refuses calls that the model answers: a checkpoint
+// AnswerAtOnce returns an agent for answers that are given at once. It refuses calls that the model answers: a checkpoint
 // says that the answer needs a task.
-func (d *Driver) Instant() task.Agent { return instant{d} }
+func (d *Driver) AnswerAtOnce() task.Agent { return instant{d} }
 
 type instant struct{ d *Driver }
 

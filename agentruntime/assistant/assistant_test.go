@@ -19,7 +19,7 @@ func (r rules) Run(_ context.Context, c task.Call, out task.Sink) (task.Result, 
 	return task.Done("rules of " + c.Agent.Name), nil
 }
 
-func (r rules) Notes(context.Context, task.Call) (string, error) { return r.notes, nil }
+func (r rules) CollectNotes(context.Context, task.Call) (string, error) { return r.notes, nil }
 
 // model keeps the call that it gets, and answers with result after the text of said.
 type model struct {
@@ -92,7 +92,7 @@ func TestRun_AnswersByTheModelAndElseByTheRules(t *testing.T) {
 				t.Errorf("the model was asked: %t", c.model.call != nil)
 			}
 			out = sink{}
-			if r, err = d.Instant().Run(t.Context(), c.call, &out); err != nil || (out.saved > 0) != c.asked {
+			if r, err = d.AnswerAtOnce().Run(t.Context(), c.call, &out); err != nil || (out.saved > 0) != c.asked {
 				t.Errorf("at once: %+v, %d checkpoints, %v", r, out.saved, err)
 			}
 		})

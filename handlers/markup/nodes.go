@@ -151,8 +151,8 @@ func isExternal(href string) bool {
 	return strings.HasPrefix(href, "https://") || strings.HasPrefix(href, "http://")
 }
 
-// Pictures returns the addresses of other sites that an untrusted text names as pictures.
-func (r *Renderer) Pictures(source string) (list []string) {
+// FindPictures returns the addresses of other sites that an untrusted text names as pictures.
+func (r *Renderer) FindPictures(source string) (list []string) {
 	for _, m := range pictureLink.FindAllStringSubmatch(string(r.Message(source)), -1) {
 		list = append(list, html.UnescapeString(m[1]))
 	}

@@ -66,8 +66,8 @@ func (d *Site) Guide(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bo
 	return a, err == nil && a.Kind == hub.Builtin && a.Status.State != hub.Withdrawn
 }
 
-// Assistant returns the built-in agent that answers by the portal's model. ok is false on a portal without one.
-func (d *Site) Assistant(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bool) {
+// FindAssistant returns the built-in agent that answers by the portal's model. ok is false on a portal without one.
+func (d *Site) FindAssistant(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bool) {
 	a, err := d.hub.Get(ctx, actor, "assistant")
 	return a, err == nil && a.Kind == hub.Builtin && a.Status.State != hub.Withdrawn && a.Visibility == hub.Public
 }

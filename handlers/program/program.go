@@ -48,7 +48,7 @@ func New(site *pages.Site, log *slog.Logger) *Pages {
 // Routes declares both routes.
 func (p *Pages) Routes(r chi.Router) {
 	r.Get("/agents/new/program", p.site.Page(p.showForm))
-	r.Get("/program", p.site.Page(p.download))
+	r.Get("/program", p.site.Page(p.sendProgram))
 }
 
 // showForm asks for the name and the description of the agent. The form goes to the route that registers all agents,
@@ -60,9 +60,9 @@ func (p *Pages) showForm(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return p.site.Render(w, r, http.StatusOK, templates.ProgramForm(p.site.Frame(r, actor, "Connect a program")))
 }
 
-// download answers with the executable. It needs no account, because the command that connects a program fetches it and
+// sendProgram answers with the executable. It needs no account, because the command that connects a program fetches it and
 // the program is no secret.
-func (p *Pages) download(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
+func (p *Pages) sendProgram(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	if wait, ok := p.addresses.Allow(request.ClientAddr(r)); !ok {
 		return fault.Limited(wait, "The program was downloaded many times from your address. Wait a minute.")
 	}

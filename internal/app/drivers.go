@@ -101,7 +101,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		Tools: tools, Grants: tools, Meter: workMeter{p}, Guard: p.ceilings, Summaries: p.db.Talks,
 		Budget: budget, Log: p.log})
 	known := assistant.New(rules, d.build, d.prompt, namedModels{p.models}.hasDefault)
-	d.build, d.instant = known, known.Instant()
+	d.build, d.instant = known, known.AnswerAtOnce()
 	d.hosted = newHostedDriver(p, plain, d.prompt, sessions)
 	return d
 }

@@ -46,7 +46,7 @@ func (p *Portal) registerBuiltins(ctx context.Context) error {
 	for _, optional := range []struct {
 		draft hub.Draft
 		on    bool
-	}{{conformance.Draft(), p.set.Conformance}, {assistant.Draft(), namedModels{p.models}.hasDefault()}} {
+	}{{conformance.Draft(), p.set.Conformance}, {assistant.NewDraft(), namedModels{p.models}.hasDefault()}} {
 		if optional.on {
 			drafts = append(drafts, optional.draft)
 		} else if err := p.hub.RetireBuiltin(ctx, *optional.draft.Name); err != nil {

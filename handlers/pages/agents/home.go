@@ -36,7 +36,7 @@ func (d *Directory) home(w http.ResponseWriter, r *http.Request, actor ident.Act
 		v.Tags = append(v.Tags, templates.Link{Label: t.Value,
 			Href: "/agents?" + url.Values{"tag": {t.Value}}.Encode()})
 	}
-	if a, ok := d.site.Assistant(r.Context(), actor); ok {
+	if a, ok := d.site.FindAssistant(r.Context(), actor); ok {
 		v.Assistant = &templates.AssistantView{Ref: a.Name, GoesTo: d.site.TextGoesTo(a), Examples: pages.Examples(a, 2)}
 	} else if guide, ok := d.site.Guide(r.Context(), actor); ok {
 		v.Guide, v.GuideExamples = true, d.guideQuestions(r.Context(), actor, guide)

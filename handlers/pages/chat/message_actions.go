@@ -101,7 +101,7 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 	v := templates.MessagePageView{ChatID: id, ChatTitle: c.Title,
 		Message: d.messageViews(ctx, actor, []chat.Message{m}, who)[0],
 		Link:    d.portal.URL + address.MessagePath(id, seq)}
-	v.Pictures = d.messages.Pictures(m)
+	v.Pictures = d.messages.FindPictures(m)
 	d.setVersions(ctx, actor, m, &v.Message)
 	mine := message.Said(actor, m.Sender)
 	role := api.RoleIn(actor, c)

@@ -98,10 +98,10 @@ func (p *Pages) sendPicture(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	address := in.Get("url")
-	if len(address) > maxAddress || !slices.Contains(p.messages.Pictures(m), address) {
+	if len(address) > maxAddress || !slices.Contains(p.messages.FindPictures(m), address) {
 		return fault.Field("url", "this message names no picture at that address")
 	}
-	png, err := p.load(r.Context(), actor, address)
+	png, err := p.loadPicture(r.Context(), actor, address)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (p *Pages) sendPicture(w http.ResponseWriter, r *http.Request, actor ident.
 	return nil
 }
 
-// load returns the picture at an address as PNG, within the bounds of the actor.
-func (p *Pages) load(ctx context.Context, actor ident.Actor, address string) ([]byte, error) {
+// loadPicture returns the picture at an address as PNG, within the bounds of the actor.
+func (p *Pages) loadPicture(ctx context.Context, actor ident.Actor, address string) ([]byte, error) {
 	if png, ok := p.cache.Get(address); ok {
 		return png, nil
 	}
@@ -136,7 +136,7 @@ func (p *Pages) load(ctx context.Context, actor ident.Actor, address string) ([]
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	data, err := p.fetch(ctx, address)
+	data, err := p.fetchPicture(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +157,8 @@ func (p *Pages) load(ctx context.Context, actor ident.Actor, address string) ([]
 	return png, nil
 }
 
-// fetch gets the data at an address. The request has no cookie, no referrer and no name of the reader.
-func (p *Pages) fetch(ctx context.Context, address string) ([]byte, error) {
+// fetchPicture gets the data at an address. The request has no cookie, no referrer and no name of the reader.
+func (p *Pages) fetchPicture(ctx context.Context, address string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fault.Field("url", "this is no address of a picture")
