@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// MemoriesView shows what agents remember of the reader.
+// MemoriesView shows the memories of agents about the reader.
 type MemoriesView struct {
 	Memories []MemoryRow
 	// Agent is the name of the one agent that is shown, "" for all. Query is as typed, Next the address of the next page.

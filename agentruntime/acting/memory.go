@@ -31,8 +31,8 @@ func (t *Tools) memoryTools(call task.Call) []prompt.Tool {
 	}
 	return []prompt.Tool{
 		{Agent: "portal", Name: grant.Memory, Title: "remember",
-			Description: "Keeps one lasting fact about the person, or a wish of theirs, for later conversations. Write a " +
-				"whole sentence. No passwords or other secrets.",
+			Description: "Keeps one lasting fact about the person, or a wish of theirs, for later conversations. " +
+				"Write a whole sentence. No passwords or other secrets.",
 			Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string","maxLength":1000}},` +
 				`"required":["text"]}`),
 			Caller: remembering{t, call}},

@@ -1,5 +1,5 @@
-// Package recollect gives agents their memories: before a task it answers what the person asks about the memory itself
-// and adds the memories that fit the message, and after a task it lets the model of a prompt agent note new ones.
+// Package recollect gives agents their memories. Before a task it answers questions about the memory itself and adds
+// the memories that fit the message, and after a task it lets the model of a prompt agent note new ones.
 //
 // An agent has a memory of the person in a conversation of the two, and one of the conversation if it has more members.
 // Neither is used where an agent asks in the person's name, because its answer goes to that agent.
@@ -77,8 +77,8 @@ func New(cfg Config) *Keeper {
 }
 
 // errNoPlace refuses memory where there is none.
-var errNoPlace = fault.New(fault.Forbidden, "You have a memory only of people with an account on this portal, and only "+
-	"when they write to you themselves.")
+var errNoPlace = fault.New(fault.Forbidden,
+	"You have a memory only of people with an account on this portal, and only when they write to you themselves.")
 
 // placeOf returns the place that the agent of a call may remember in; ok is false if there is none.
 func (k *Keeper) placeOf(ctx context.Context, call task.Call) (u memory.Use, ok bool, err error) {
@@ -132,10 +132,10 @@ func (k *Keeper) Recall(ctx context.Context, call task.Call, query string) ([]ta
 	if !ok {
 		return nil, errNoPlace
 	}
-	return k.recall(ctx, u, query)
+	return k.recallFor(ctx, u, query)
 }
 
-func (k *Keeper) recall(ctx context.Context, u memory.Use, query string) ([]task.Memory, error) {
+func (k *Keeper) recallFor(ctx context.Context, u memory.Use, query string) ([]task.Memory, error) {
 	list, err := k.cfg.Memory.Recall(ctx, u, query, recalled)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 			return task.Done(reply), nil
 		}
 	}
-	if call.Memories, err = d.keeper.recall(ctx, u, queryOf(call)); err != nil {
+	if call.Memories, err = d.keeper.recallFor(ctx, u, queryOf(call)); err != nil {
 		return task.Result{}, err
 	}
 	res, err := d.next.Run(ctx, call, out)

@@ -1,4 +1,4 @@
-// Package memories has the API routes and the page of what agents remember of a person.
+// Package memories has the API routes and the page of the memories of agents about a person.
 package memories
 
 import (
@@ -44,7 +44,7 @@ func (h *Handlers) API(r chi.Router) {
 // Pages declares the routes of the page.
 func (h *Handlers) Pages(r chi.Router) {
 	r.Get("/account/memories", h.site.Page(h.showMemories))
-	r.Post("/account/memories/decide", h.site.Page(h.decide))
+	r.Post("/account/memories/decide", h.site.Page(h.saveDecision))
 	r.Post("/account/memories/erase", h.site.Page(h.eraseAll))
 	r.Post("/account/memories/{id}", h.site.Page(h.editOne))
 	r.Post("/account/memories/{id}/delete", h.site.Page(h.eraseOne))
@@ -84,7 +84,7 @@ func (h *Handlers) agentOf(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), "@"), "@"+h.hub.Portal())
 }
 
-func (h *Handlers) list(r *http.Request, actor ident.Actor) (memory.Page, error) {
+func (h *Handlers) readPage(r *http.Request, actor ident.Actor) (memory.Page, error) {
 	limit, err := request.QueryInt(r, "limit", 0)
 	if err != nil {
 		return memory.Page{}, err
@@ -95,7 +95,7 @@ func (h *Handlers) list(r *http.Request, actor ident.Actor) (memory.Page, error)
 }
 
 func (h *Handlers) listMemories(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	page, err := h.list(r, actor)
+	page, err := h.readPage(r, actor)
 	if err != nil {
 		return err
 	}
@@ -153,13 +153,13 @@ func (h *Handlers) showMemories(w http.ResponseWriter, r *http.Request, actor id
 	if !actor.IsPerson() {
 		return respond.SeeOther(w, r, "/login?next="+url.QueryEscape(pageOf(r.URL.Query().Get("agent"))))
 	}
-	return h.show(w, r, actor, http.StatusOK, templates.MemoriesView{})
+	return h.renderPage(w, r, actor, http.StatusOK, templates.MemoriesView{})
 }
 
-// show renders the page. v may have the text of a refused edit and its errors.
-func (h *Handlers) show(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+// renderPage renders the page. v may have the text of a refused edit and its errors.
+func (h *Handlers) renderPage(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.MemoriesView) error {
-	page, err := h.list(r, actor)
+	page, err := h.readPage(r, actor)
 	if err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func (h *Handlers) fillDecision(r *http.Request, actor ident.Actor, v *templates
 	return nil
 }
 
-// decide turns the memory of an agent on or off, or lets the agent ask again.
-func (h *Handlers) decide(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// saveDecision turns the memory of an agent on or off, or lets the agent ask again.
+func (h *Handlers) saveDecision(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err
@@ -276,7 +276,8 @@ func (h *Handlers) editOne(w http.ResponseWriter, r *http.Request, actor ident.A
 	if !ok || !actor.IsPerson() {
 		return err
 	}
-	return h.show(w, r, actor, code, templates.MemoriesView{EditID: id, EditText: in.Get("text"), Errors: messages})
+	return h.renderPage(w, r, actor, code, templates.MemoriesView{EditID: id, EditText: in.Get("text"),
+		Errors: messages})
 }
 
 // withDone returns the page of an agent's memories with a confirmation.

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/grant"
 )
 
-// What a person may write to an agent about its memory, as lower-case words.
+// The messages of a person about the memory of an agent, as lower-case words.
 var (
 	listPhrases = []string{"what do you remember of me", "what do you remember about me", "what do you remember",
 		"show me what you remember", "show what you remember", "was weißt du über mich", "was weisst du über mich",
@@ -31,10 +31,10 @@ const (
 	maxAbout = 12
 )
 
-// Answer answers a message about the memory of an agent: "what do you remember of me?" lists it, "forget that" erases
-// what was noted last in this conversation, "forget 2" the second of the list, "forget about …" what fits, "forget
-// everything" all. ok is false for any other message, and if the agent has no memory of this place and was not allowed
-// to have one.
+// Answer answers a message about the memory of an agent. "what do you remember of me?" lists it, "forget that" erases
+// the last notes of this conversation, "forget 2" the second of the list, "forget about …" the one that fits, and
+// "forget everything" all. ok is false for any other message, and if the agent has no memory of this place and was not
+// allowed to have one.
 func (s *Service) Answer(ctx context.Context, u Use, text string, self ...string) (reply string, ok bool, err error) {
 	said := phraseOf(text, self)
 	number, numbered := numberOf(said)
@@ -48,14 +48,14 @@ func (s *Service) Answer(ctx context.Context, u Use, text string, self ...string
 	if err != nil {
 		return "", false, err
 	}
-	d, err := s.decide(ctx, u, u.PersonID)
+	d, err := s.decideFor(ctx, u, u.PersonID)
 	if err != nil || len(have) == 0 && d == grant.Undecided {
 		return "", false, err
 	}
 	// People see and erase their own memories even if the agent may not use them. Those of others in a room are shown
 	// while the agent may use them.
 	others := slices.DeleteFunc(slices.Clone(have), func(m Memory) bool { return m.PersonID == u.PersonID })
-	if others, err = s.usable(ctx, u, others); err != nil {
+	if others, err = s.keepUsable(ctx, u, others); err != nil {
 		return "", false, err
 	}
 	have = slices.DeleteFunc(have, func(m Memory) bool {
@@ -66,28 +66,29 @@ func (s *Service) Answer(ctx context.Context, u Use, text string, self ...string
 		return listReply(have, d, u), true, nil
 	case numbered:
 		if number < 1 || number > len(have) {
-			return "I remember " + count(len(have)) + ". Ask “what do you remember of me?” for the numbers.", true, nil
+			reply := "I remember " + countThings(len(have)) + ". Ask “what do you remember of me?” for the numbers."
+			return reply, true, nil
 		}
-		return s.forget(ctx, u, have[number-1:number])
+		return s.forgetOwn(ctx, u, have[number-1:number])
 	case all:
-		return s.forget(ctx, u, have)
+		return s.forgetOwn(ctx, u, have)
 	case last:
 		return s.forgetLast(ctx, u, have)
 	}
 	return s.forgetAbout(ctx, u, have, about)
 }
 
-// forget erases those of the memories that are the person's own.
-func (s *Service) forget(ctx context.Context, u Use, list []Memory) (string, bool, error) {
+// forgetOwn erases those of the memories that are the person's own.
+func (s *Service) forgetOwn(ctx context.Context, u Use, list []Memory) (string, bool, error) {
 	own := slices.DeleteFunc(slices.Clone(list), func(m Memory) bool { return m.PersonID != u.PersonID })
 	if len(own) == 0 && len(list) > 0 {
 		return "Another person said this, and only they can have it forgotten.", true, nil
 	}
-	n, err := s.drop(ctx, u.PersonID, own)
+	n, err := s.dropMemories(ctx, u.PersonID, own)
 	if err != nil {
 		return "", false, err
 	}
-	return "Forgotten: " + count(n) + ". It may still stand in conversations, where you can delete it.", true, nil
+	return "Forgotten: " + countThings(n) + ". It may still stand in conversations, where you can delete it.", true, nil
 }
 
 func (s *Service) forgetLast(ctx context.Context, u Use, have []Memory) (string, bool, error) {
@@ -105,16 +106,16 @@ func (s *Service) forgetLast(ctx context.Context, u Use, have []Memory) (string,
 		last = append(last, m)
 	}
 	if len(last) == 0 {
-		return "I noted nothing in this conversation. Ask “what do you remember of me?”, then write “forget” and the number.",
-			true, nil
+		return "I noted nothing in this conversation. Ask “what do you remember of me?”, then write “forget” and " +
+			"the number.", true, nil
 	}
-	return s.forget(ctx, u, last)
+	return s.forgetOwn(ctx, u, last)
 }
 
 func (s *Service) forgetAbout(ctx context.Context, u Use, have []Memory, about string) (string, bool, error) {
 	var ids []string
-	err := s.shelves.use(ctx, u.Place, u.RoomID != "", func(b *shelf) {
-		ids = b.search(about, tagOf(u.Place), maxListed, noCosine)
+	err := s.shelves.useShelf(ctx, u.Place, u.RoomID != "", func(b *shelf) {
+		ids = b.searchTexts(about, tagOf(u.Place), maxListed, noCosine)
 	})
 	if err != nil {
 		return "", false, err
@@ -130,7 +131,7 @@ func (s *Service) forgetAbout(ctx context.Context, u Use, have []Memory, about s
 		// It may be an order for the agent's work, such as "forget the second paragraph".
 		return "", false, nil
 	case 1:
-		return s.forget(ctx, u, found)
+		return s.forgetOwn(ctx, u, found)
 	}
 	var b strings.Builder
 	b.WriteString("Several fit. Write “forget” and the number:\n\n")
@@ -183,7 +184,7 @@ func writeItem(b *strings.Builder, n int, m Memory, u Use) {
 		m.CreatedAt.UTC().Format("2 January 2006"), by)
 }
 
-func count(n int) string {
+func countThings(n int) string {
 	if n == 1 {
 		return "1 thing"
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 // Place is where a memory belongs: to a person and an agent or, if RoomID is set, to that conversation and the agent.
-// PersonID is then the person whose words it has.
+// PersonID is then the author of the words.
 type Place struct{ PersonID, AgentID, RoomID string }
 
 // Memory is one memory.
@@ -79,7 +79,7 @@ type Bounds struct{ Place, Person int }
 
 // Store stores memories. A memory that is missing or of another person is a NotFound fault.
 type Store interface {
-	// PutMemories stores new memories of one place, except those whose text the place has already. If there are more
+	// PutMemories stores new memories of one place, except texts that the place has already. If there are more
 	// than the bounds allow, it deletes the ones that were not used for the longest time and returns their ids.
 	PutMemories(ctx context.Context, list []Memory, b Bounds) (added []Memory, dropped []string, err error)
 	// MemoriesOf returns a page of a person's memories, the newest first.

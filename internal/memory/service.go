@@ -82,7 +82,7 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, f Filter, query s
 		return Page{}, fault.Field("cursor", "is not from a list of memories")
 	}
 	if query != "" {
-		list, err := s.find(ctx, actor.ID, f, query)
+		list, err := s.findMemories(ctx, actor.ID, f, query)
 		return Page{Memories: list}, err
 	}
 	want := f.Limit
@@ -94,27 +94,27 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, f Filter, query s
 	return Page{list[:want], list[want-1].ID}, nil
 }
 
-// find returns the memories of a person that fit a query.
-func (s *Service) find(ctx context.Context, personID string, f Filter, query string) ([]Memory, error) {
+// findMemories returns the memories of a person that fit a query.
+func (s *Service) findMemories(ctx context.Context, personID string, f Filter, query string) ([]Memory, error) {
 	var ids []string
 	n := f.Limit
 	if f.Agent != "" {
 		n = 4 * maxPage // the agent is known only after they were read
 	}
-	err := s.shelves.use(ctx, Place{PersonID: personID}, false, func(b *shelf) {
-		ids = b.search(query, "", n, personCosine)
+	err := s.shelves.useShelf(ctx, Place{PersonID: personID}, false, func(b *shelf) {
+		ids = b.searchTexts(query, "", n, personCosine)
 	})
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.read(ctx, ids, func(m Memory) bool {
+	list, err := s.readMemories(ctx, ids, func(m Memory) bool {
 		return m.PersonID == personID && (f.Agent == "" || m.Agent == f.Agent)
 	})
 	return list[:min(len(list), f.Limit)], err
 }
 
-// read returns the memories with ids for which keep is true, in the order of the ids.
-func (s *Service) read(ctx context.Context, ids []string, keep func(Memory) bool) ([]Memory, error) {
+// readMemories returns the memories with ids for which keep is true, in the order of the ids.
+func (s *Service) readMemories(ctx context.Context, ids []string, keep func(Memory) bool) ([]Memory, error) {
 	list, err := s.cfg.Store.MemoriesByID(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s *Service) Count(ctx context.Context, actor ident.Actor, agent string) (i
 
 // Edit gives a memory of the actor another text.
 func (s *Service) Edit(ctx context.Context, actor ident.Actor, id, text string) (Memory, error) {
-	m, err := s.own(ctx, actor, id)
+	m, err := s.ownMemory(ctx, actor, id)
 	if err != nil {
 		return m, err
 	}
@@ -148,17 +148,17 @@ func (s *Service) Edit(ctx context.Context, actor ident.Actor, id, text string) 
 	if err := s.cfg.Store.SetMemoryText(ctx, actor.ID, id, m.Text); err != nil {
 		return m, err
 	}
-	s.shelves.change(m.Place, func(b *shelf) { b.put(m) })
+	s.shelves.changeShelves(m.Place, func(b *shelf) { b.putMemory(m) })
 	return m, nil
 }
 
 // Delete erases a memory of the actor.
 func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) error {
-	m, err := s.own(ctx, actor, id)
+	m, err := s.ownMemory(ctx, actor, id)
 	if err != nil {
 		return err
 	}
-	n, err := s.drop(ctx, actor.ID, []Memory{m})
+	n, err := s.dropMemories(ctx, actor.ID, []Memory{m})
 	if err == nil && n == 0 {
 		err = errNone(id)
 	}
@@ -177,16 +177,16 @@ func (s *Service) DeleteAll(ctx context.Context, actor ident.Actor, agent string
 	if err != nil {
 		return 0, err
 	}
-	s.shelves.change(Place{PersonID: actor.ID}, func(b *shelf) {
+	s.shelves.changeShelves(Place{PersonID: actor.ID}, func(b *shelf) {
 		for _, id := range ids {
-			b.remove(id)
+			b.removeMemory(id)
 		}
 	})
 	return len(ids), nil
 }
 
-// own returns a memory of the actor.
-func (s *Service) own(ctx context.Context, actor ident.Actor, id string) (Memory, error) {
+// ownMemory returns a memory of the actor.
+func (s *Service) ownMemory(ctx context.Context, actor ident.Actor, id string) (Memory, error) {
 	if err := checkAccount(actor); err != nil {
 		return Memory{}, err
 	}
@@ -203,8 +203,8 @@ func (s *Service) own(ctx context.Context, actor ident.Actor, id string) (Memory
 	return list[0], nil
 }
 
-// drop erases memories of a person.
-func (s *Service) drop(ctx context.Context, personID string, list []Memory) (int, error) {
+// dropMemories erases memories of a person.
+func (s *Service) dropMemories(ctx context.Context, personID string, list []Memory) (int, error) {
 	ids := make([]string, len(list))
 	for i, m := range list {
 		ids[i] = m.ID
@@ -214,7 +214,7 @@ func (s *Service) drop(ctx context.Context, personID string, list []Memory) (int
 		return 0, err
 	}
 	for _, m := range list {
-		s.shelves.change(m.Place, func(b *shelf) { b.remove(m.ID) })
+		s.shelves.changeShelves(m.Place, func(b *shelf) { b.removeMemory(m.ID) })
 	}
 	return n, nil
 }
@@ -232,22 +232,22 @@ func checkAccount(actor ident.Actor) error {
 	return nil
 }
 
-// decide returns the decision of a person about the memory of an agent.
-func (s *Service) decide(ctx context.Context, u Use, personID string) (grant.Decision, error) {
+// decideFor returns the decision of a person about the memory of an agent.
+func (s *Service) decideFor(ctx context.Context, u Use, personID string) (grant.Decision, error) {
 	return s.cfg.Grants.Look(ctx, grant.Use{Person: grant.Person{Kind: string(ident.Person), ID: personID},
 		AgentID: u.AgentID, Agent: u.Agent, Tool: grant.Memory, ConversationID: u.ConversationID, Binds: u.Binds})
 }
 
 // IsOn reports whether the person of a use lets the agent remember without asking.
 func (s *Service) IsOn(ctx context.Context, u Use) (bool, error) {
-	d, err := s.decide(ctx, u, u.PersonID)
+	d, err := s.decideFor(ctx, u, u.PersonID)
 	return d == grant.Allowed, err
 }
 
 // Remember stores texts for a place. Without a grant the person must have agreed to them just now. distilled says that
 // a model took them from the conversation, which needs a grant.
 func (s *Service) Remember(ctx context.Context, u Use, texts []string, distilled bool) (int, error) {
-	d, err := s.decide(ctx, u, u.PersonID)
+	d, err := s.decideFor(ctx, u, u.PersonID)
 	if err != nil {
 		return 0, err
 	}
@@ -274,12 +274,12 @@ func (s *Service) Remember(ctx context.Context, u Use, texts []string, distilled
 	if err != nil {
 		return 0, err
 	}
-	s.shelves.change(u.Place, func(b *shelf) {
+	s.shelves.changeShelves(u.Place, func(b *shelf) {
 		for _, m := range added {
-			b.put(m)
+			b.putMemory(m)
 		}
 		for _, id := range dropped {
-			b.remove(id)
+			b.removeMemory(id)
 		}
 	})
 	if len(dropped) > 0 && s.cfg.Notices != nil {
@@ -296,9 +296,9 @@ func (s *Service) Recall(ctx context.Context, u Use, text string, n int) ([]Memo
 	}
 	tag := tagOf(u.Place)
 	var ids []string
-	err := s.shelves.use(ctx, u.Place, u.RoomID != "", func(b *shelf) {
-		ids = b.search(text, tag, 2*n, agentCosine)
-		for _, id := range b.newest(tag, n) {
+	err := s.shelves.useShelf(ctx, u.Place, u.RoomID != "", func(b *shelf) {
+		ids = b.searchTexts(text, tag, 2*n, agentCosine)
+		for _, id := range b.newestOf(tag, n) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
@@ -326,18 +326,18 @@ func (s *Service) Recall(ctx context.Context, u Use, text string, n int) ([]Memo
 
 // readUsable returns the memories with ids that the agent may use in this place now.
 func (s *Service) readUsable(ctx context.Context, u Use, ids []string) ([]Memory, error) {
-	list, err := s.read(ctx, ids, func(m Memory) bool {
+	list, err := s.readMemories(ctx, ids, func(m Memory) bool {
 		return m.AgentID == u.AgentID && m.RoomID == u.RoomID && (m.RoomID != "" || m.PersonID == u.PersonID)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.usable(ctx, u, list)
+	return s.keepUsable(ctx, u, list)
 }
 
-// usable keeps the memories of people who let the agent use them: those of a person who turned the agent's memory on,
-// and those to which a person agreed for the agent as it is now.
-func (s *Service) usable(ctx context.Context, u Use, list []Memory) ([]Memory, error) {
+// keepUsable keeps the memories that the agent may use now: those of a person with a permission in force, and those to
+// which a person agreed for the agent as it is.
+func (s *Service) keepUsable(ctx context.Context, u Use, list []Memory) ([]Memory, error) {
 	decisions := make(map[string]grant.Decision)
 	binding := BindingHash(u.Binds)
 	var out []Memory
@@ -345,7 +345,7 @@ func (s *Service) usable(ctx context.Context, u Use, list []Memory) ([]Memory, e
 		d, known := decisions[m.PersonID]
 		if !known {
 			var err error
-			if d, err = s.decide(ctx, u, m.PersonID); err != nil {
+			if d, err = s.decideFor(ctx, u, m.PersonID); err != nil {
 				return nil, err
 			}
 			decisions[m.PersonID] = d

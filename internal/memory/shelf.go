@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// The least cosines of a memory that is found by its meaning alone: for a person who searches, for an agent, whose
-	// model leaves aside what does not fit, and one that no memory has, for a search by words.
+	// The least cosines of a memory that is found by its meaning alone. A person searches for few and good ones. The
+	// model of an agent can leave aside the ones that do not fit. None is found so in a search by words.
 	personCosine, agentCosine, noCosine = 0.25, 0, 2
 	// rankShift weighs the first places of the two rankings, by words and by meaning, against the later ones.
 	rankShift = 10
@@ -45,22 +45,22 @@ func newShelf(e Encoder) *shelf { return &shelf{encoder: e} }
 // tagOf names the memories of a place on the shelf of its person.
 func tagOf(p Place) string { return p.AgentID + " " + p.RoomID }
 
-// load fills the shelf if it is empty; the caller holds mu.
-func (s *shelf) load(read func(yield func(Memory)) error) error {
+// loadFrom fills the shelf if it is empty; the caller holds mu.
+func (s *shelf) loadFrom(read func(yield func(Memory)) error) error {
 	if s.loaded {
 		return nil
 	}
 	s.ids, s.numbers, s.tags = nil, make(map[string]int), make(map[string]*bm25.Bits)
 	s.words, s.vectors = bm25.New(bm25.Field{Name: "text", Weight: 1, Length: 12, Norm: 0.3}), vector.New(meaning.Dims)
-	if err := read(s.put); err != nil {
+	if err := read(s.putMemory); err != nil {
 		return err
 	}
 	s.loaded = true
 	return nil
 }
 
-// put adds a memory or replaces its text; the caller holds mu.
-func (s *shelf) put(m Memory) {
+// putMemory adds a memory or replaces its text; the caller holds mu.
+func (s *shelf) putMemory(m Memory) {
 	n, ok := s.numbers[m.ID]
 	if !ok {
 		n = len(s.ids)
@@ -76,8 +76,8 @@ func (s *shelf) put(m Memory) {
 	s.tags[tag].Add(n)
 }
 
-// remove takes a memory off the shelf; the caller holds mu.
-func (s *shelf) remove(id string) {
+// removeMemory takes a memory off the shelf; the caller holds mu.
+func (s *shelf) removeMemory(id string) {
 	n, ok := s.numbers[id]
 	if !ok {
 		return
@@ -91,9 +91,9 @@ func (s *shelf) remove(id string) {
 	}
 }
 
-// search returns the ids of up to n memories that fit a query, the best first; if tag is not "", only those of that
-// place. least is the cosine of those that are found by meaning alone. The caller holds mu.
-func (s *shelf) search(query, tag string, n int, least float32) []string {
+// searchTexts returns the ids of up to n memories that fit a query, the best first; if tag is not "", only those of
+// that place. least is the cosine of those that are found by meaning alone. The caller holds mu.
+func (s *shelf) searchTexts(query, tag string, n int, least float32) []string {
 	allowed := s.words.All()
 	if tag != "" {
 		if s.tags[tag] == nil {
@@ -128,8 +128,8 @@ func (s *shelf) search(query, tag string, n int, least float32) []string {
 	return out
 }
 
-// newest returns the ids of a place, the newest first, if there are at most n; otherwise none. The caller holds mu.
-func (s *shelf) newest(tag string, n int) []string {
+// newestOf returns the ids of a place, the newest first, if there are at most n; otherwise none. The caller holds mu.
+func (s *shelf) newestOf(tag string, n int) []string {
 	bits := s.tags[tag]
 	if bits == nil || bits.Count() > n {
 		return nil
@@ -170,8 +170,9 @@ func shelfKey(p Place, room bool) string {
 	return "person " + p.PersonID
 }
 
-// get returns the shelf with a key, an empty one if it is not in memory. It drops those that were not used for long.
-func (c *shelves) get(key string) *shelf {
+// getShelf returns the shelf with a key, an empty one if it is not in memory. It drops those that were not used for
+// long.
+func (c *shelves) getShelf(key string) *shelf {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, ok := c.all[key]
@@ -199,24 +200,26 @@ func (c *shelves) get(key string) *shelf {
 	return s
 }
 
-// use calls fn with the filled shelf of a place, of a room if room is set.
-func (c *shelves) use(ctx context.Context, p Place, room bool, fn func(*shelf)) error {
-	s := c.get(shelfKey(p, room))
+// useShelf calls fn with the filled shelf of a place, of a room if room is set.
+func (c *shelves) useShelf(ctx context.Context, p Place, room bool, fn func(*shelf)) error {
+	s := c.getShelf(shelfKey(p, room))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	roomID, agentID := "", ""
 	if room {
 		roomID, agentID = p.RoomID, p.AgentID
 	}
-	err := s.load(func(yield func(Memory)) error { return c.store.EachText(ctx, p.PersonID, roomID, agentID, yield) })
+	err := s.loadFrom(func(yield func(Memory)) error {
+		return c.store.EachText(ctx, p.PersonID, roomID, agentID, yield)
+	})
 	if err == nil {
 		fn(s)
 	}
 	return err
 }
 
-// change calls fn with the shelves in memory that a change of a memory concerns.
-func (c *shelves) change(p Place, fn func(*shelf)) {
+// changeShelves calls fn with the shelves in memory that a change of a memory concerns.
+func (c *shelves) changeShelves(p Place, fn func(*shelf)) {
 	keys := []string{shelfKey(p, false)}
 	if p.RoomID != "" {
 		keys = append(keys, shelfKey(p, true))

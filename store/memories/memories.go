@@ -193,8 +193,8 @@ func (d *Memories) MemoriesAt(ctx context.Context, p memory.Place) ([]memory.Mem
 	if p.RoomID != "" {
 		return d.list(ctx, selectRows+`WHERE m.room_id = ? AND m.agent_id = ? ORDER BY m.id`, p.RoomID, p.AgentID)
 	}
-	return d.list(ctx, selectRows+`WHERE m.person_id = ? AND m.agent_id = ? AND m.room_id = '' ORDER BY m.id`, p.PersonID,
-		p.AgentID)
+	return d.list(ctx, selectRows+`WHERE m.person_id = ? AND m.agent_id = ? AND m.room_id = '' ORDER BY m.id`,
+		p.PersonID, p.AgentID)
 }
 
 // EachText implements memory.Store.
@@ -225,7 +225,8 @@ func (d *Memories) SetMemoryText(ctx context.Context, personID, id, text string)
 		if err := d.quota.CheckRoom(t, string(ident.Person), personID, int64(len(text))); err != nil {
 			return err
 		}
-		res, err := t.Exec(`UPDATE memories SET text = ?, distilled = 0 WHERE person_id = ? AND id = ?`, text, personID, id)
+		res, err := t.Exec(`UPDATE memories SET text = ?, distilled = 0 WHERE person_id = ? AND id = ?`, text, personID,
+			id)
 		if err != nil {
 			return err
 		}
