@@ -55,8 +55,8 @@ func (d *Pages) renderHosting(w http.ResponseWriter, r *http.Request, actor iden
 		templates.AdminView{Tab: "hosting", Hosting: &v}))
 }
 
-// number reads a number of a form; anything else is 0, which the rules refuse.
-func number(s string) int64 {
+// parseNumber reads a number of a form; anything else is 0, which the rules refuse.
+func parseNumber(s string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 32)
 	if err != nil {
 		return 0
@@ -70,7 +70,7 @@ func (d *Pages) saveRules(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	rules := hosting.Rules{Policy: hosting.Policy(in.Get("policy")), Accounts: request.SplitValues(in["list"]),
-		MaxModules: int(number(in.Get("max_modules"))), MaxBytes: number(in.Get("max_mib")) << 20}
+		MaxModules: int(parseNumber(in.Get("max_modules"))), MaxBytes: parseNumber(in.Get("max_mib")) << 20}
 	if _, err = d.cfg.Hosting.PutRules(r.Context(), actor, rules); err == nil {
 		return respond.SeeOther(w, r, "/admin/hosting")
 	}

@@ -37,7 +37,7 @@ func New(service *packages.Service, agents Agents, sessions *request.Sessions, h
 // Routes declares the routes below /api/v1.
 func (a *API) Routes(r chi.Router) {
 	r.Get("/packages", a.sessions.Listing(a.listPackages))
-	r.Post("/packages", a.sessions.API(a.publish))
+	r.Post("/packages", a.sessions.API(a.publishPackage))
 	r.Get("/packages/{name}", a.sessions.Listing(a.showPackage))
 	r.Get("/packages/{name}/{version}", a.sessions.Listing(a.showPackage))
 	r.Get("/packages/{name}/{version}/module", a.sessions.Listing(a.sendModule))
@@ -140,7 +140,7 @@ type PublishBody struct {
 	Readme    string           `json:"readme"`
 }
 
-func (a *API) publish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (a *API) publishPackage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in PublishBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err

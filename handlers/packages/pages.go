@@ -85,8 +85,8 @@ func (d *Pages) listPackages(w http.ResponseWriter, r *http.Request, actor ident
 	return d.cfg.Site.Render(w, r, http.StatusOK, templates.Packages(d.cfg.Site.Frame(r, actor, "Packages"), v))
 }
 
-// find returns the package in the path, of the given version.
-func (d *Pages) find(r *http.Request, actor ident.Actor, version string) (packages.Package, error) {
+// findPackage returns the package in the path, of the given version.
+func (d *Pages) findPackage(r *http.Request, actor ident.Actor, version string) (packages.Package, error) {
 	text := request.PathName(r)
 	if version != "" {
 		text += "/" + version
@@ -99,16 +99,16 @@ func (d *Pages) find(r *http.Request, actor ident.Actor, version string) (packag
 }
 
 func (d *Pages) showPackage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	p, err := d.find(r, actor, r.URL.Query().Get("version"))
+	p, err := d.findPackage(r, actor, r.URL.Query().Get("version"))
 	if err != nil {
 		return err
 	}
 	v := templates.PackageView{AgentName: p.Name, Visibility: string(hub.Public)}
-	return d.render(w, r, actor, http.StatusOK, &p, v)
+	return d.renderPackage(w, r, actor, http.StatusOK, &p, v)
 }
 
-// render fills and shows the page of a package; v has what was typed.
-func (d *Pages) render(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, p *packages.Package,
+// renderPackage fills and shows the page of a package; v has the typed values.
+func (d *Pages) renderPackage(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, p *packages.Package,
 	v templates.PackageView) error {
 	v.PackageRow, v.Name, v.Portal, v.Note = newRow(p), p.Name, p.Portal, p.Note
 	v.Module, v.Size, v.Created, v.Usable = p.Module, pages.FormatBytes(p.Size),
@@ -215,7 +215,7 @@ func (d *Pages) hostPackage(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	p, err := d.find(r, actor, in.Get("version"))
+	p, err := d.findPackage(r, actor, in.Get("version"))
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (d *Pages) hostPackage(w http.ResponseWriter, r *http.Request, actor ident.
 	for _, name := range given {
 		v.Grants = append(v.Grants, templates.PackageGrant{Name: name})
 	}
-	return d.render(w, r, actor, code, &p, v)
+	return d.renderPackage(w, r, actor, code, &p, v)
 }
 
 func draftOf(got *packages.Installed, in url.Values) (hub.Draft, error) {

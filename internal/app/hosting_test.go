@@ -345,9 +345,9 @@ func TestPackages_Templates(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "splits-"+lang)
 			var out bytes.Buffer
-			err := scaffold.Make(dir, lang)
+			err := scaffold.MakeFolder(dir, lang)
 			if err == nil {
-				err = scaffold.Build(t.Context(), dir, &out)
+				err = scaffold.BuildModule(t.Context(), dir, &out)
 			}
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out.Bytes())

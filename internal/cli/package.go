@@ -27,7 +27,7 @@ func runPackageInit(_ context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("package init", args, 1, 1); err != nil {
 		return err
 	}
-	if err := scaffold.Make(args[0], fs.lang); err != nil {
+	if err := scaffold.MakeFolder(args[0], fs.lang); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "%s has a package in %s: edit %s, then run `agentsite package build %s`\n", args[0], fs.lang,
@@ -48,7 +48,7 @@ func runPackageBuild(ctx context.Context, e env, _ *flags, args []string) error 
 		return err
 	}
 	dir := folderOf(args)
-	if err := scaffold.Build(ctx, dir, e.stderr); err != nil {
+	if err := scaffold.BuildModule(ctx, dir, e.stderr); err != nil {
 		return err
 	}
 	b, err := scaffold.ReadModule(dir)
@@ -88,7 +88,7 @@ func runPackagePublish(ctx context.Context, e env, fs *flags, args []string) err
 		return err
 	}
 	dir := folderOf(args)
-	m, readme, err := scaffold.Read(dir)
+	m, readme, err := scaffold.ReadFolder(dir)
 	if err != nil {
 		return err
 	}

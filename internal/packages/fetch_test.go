@@ -76,11 +76,11 @@ func TestInstall_KeepsOnlyTheSignedModule(t *testing.T) {
 		mem, net := &memory{}, &portals{answer: x.answer}
 		s := packages.New(packages.Config{Store: mem, Modules: mem, Fetcher: net, Host: "me.example", Self: "p1me",
 			Bounds: packages.Limits{MemoryMiB: 64, Seconds: 30}, Changed: func() {}})
-		s.See("a.example", true, pack)
+		s.TakeRecord("a.example", true, pack)
 		for _, p := range []*recordtest.Portal{other, third} {
 			a := p.Agent("runs")
 			a.Runs = &record.PackageRun{Name: "one", Version: "1.0.0", Portal: author.ID, Module: hash}
-			s.See(p.Name+".example", true, a)
+			s.TakeRecord(p.Name+".example", true, a)
 		}
 		actor := ident.Actor{Kind: ident.Operator, ID: "rob"}
 		got, err := s.Install(t.Context(), actor, "one@a.example", &[]string{"host:api.example.org"})
@@ -98,7 +98,7 @@ func TestInstall_KeepsOnlyTheSignedModule(t *testing.T) {
 			t.Errorf("%v: %+v, %+v", x.answer, mem, got)
 		}
 		// The portal is not shown any more, with its packages.
-		s.UnseePortal(author.ID)
+		s.DropPortal(author.ID)
 		if _, err := s.Install(t.Context(), actor, "one@a.example", &[]string{}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("of a portal that is gone: %v", err)
 		}

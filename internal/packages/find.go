@@ -54,7 +54,7 @@ func (s *Service) List(actor ident.Actor, q Query) (list []Package, next string,
 	words := strings.Fields(strings.ToLower(q.Text))
 	newest := make(map[string]*Package)
 	s.mu.RLock()
-	for p := range s.all() {
+	for p := range s.allPackages() {
 		key := p.Name + "@" + p.PortalID
 		if have := newest[key]; p.State != Withdrawn && (have == nil || isNewer(p, have)) {
 			newest[key] = p
@@ -67,7 +67,7 @@ func (s *Service) List(actor ident.Actor, q Query) (list []Package, next string,
 	}
 	s.mu.RUnlock()
 	slices.SortFunc(list, func(a, b Package) int {
-		return cmp.Or(rank(&a, words)-rank(&b, words), strings.Compare(a.Name, b.Name),
+		return cmp.Or(rankMatch(&a, words)-rankMatch(&b, words), strings.Compare(a.Name, b.Name),
 			strings.Compare(a.Portal, b.Portal))
 	})
 	if q.After != "" {
@@ -87,8 +87,8 @@ func (s *Service) List(actor ident.Actor, q Query) (list []Package, next string,
 	return list, next, nil
 }
 
-// all yields the packages of this and of other portals. The caller holds mu.
-func (s *Service) all() iter.Seq[*Package] {
+// allPackages yields the packages of this and of other portals. The caller holds mu.
+func (s *Service) allPackages() iter.Seq[*Package] {
 	return func(yield func(*Package) bool) {
 		for _, p := range s.own {
 			if !yield(p) {
@@ -105,8 +105,8 @@ func (s *Service) all() iter.Seq[*Package] {
 	}
 }
 
-// of returns the packages of one portal. The caller holds mu.
-func (s *Service) of(portal record.PortalID) map[string]*Package {
+// packagesOf returns the packages of one portal. The caller holds mu.
+func (s *Service) packagesOf(portal record.PortalID) map[string]*Package {
 	if portal == s.cfg.Self {
 		return s.own
 	}
@@ -136,7 +136,7 @@ func hasWords(p *Package, words []string) bool {
 	return true
 }
 
-func rank(p *Package, words []string) int {
+func rankMatch(p *Package, words []string) int {
 	for _, w := range words {
 		if !strings.Contains(p.Name, w) {
 			return 1
@@ -153,7 +153,7 @@ func (s *Service) Versions(actor ident.Actor, ref Ref) ([]Package, error) {
 	}
 	var list []Package
 	s.mu.RLock()
-	for p := range s.all() {
+	for p := range s.allPackages() {
 		if p.Name == ref.Name && p.Portal == ref.Portal && (p.State != Withdrawn || p.AccountID == actor.ID) &&
 			(ref.Version == "" || p.Version == ref.Version) {
 			list = append(list, *p)
@@ -220,7 +220,7 @@ func (s *Service) ModuleFor(ctx context.Context, hash string) ([]byte, error) {
 	var own, found string
 	s.mu.RLock()
 	_, killed := s.kills[hash]
-	for p := range s.all() {
+	for p := range s.allPackages() {
 		if p.Module == hash && p.Usable() {
 			found = p.ID
 			if p.Portal == "" {

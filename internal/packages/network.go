@@ -74,7 +74,7 @@ func (s *Service) RunOf(ctx context.Context, agentID string) *record.PackageRun 
 		Module: hash}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	put(s.runs, s.cfg.Self, agentID, Run{Agent: program.Name, PortalID: s.cfg.Self, Package: r})
+	putEntry(s.runs, s.cfg.Self, agentID, Run{Agent: program.Name, PortalID: s.cfg.Self, Package: r})
 	return &r
 }
 
@@ -84,8 +84,8 @@ const (
 	maxPortals  = 10_000
 )
 
-// put adds a value to those of a portal, within the bounds.
-func put[V any](to map[record.PortalID]map[string]V, portal record.PortalID, id string, v V) {
+// putEntry adds a value to those of a portal, within the bounds.
+func putEntry[V any](to map[record.PortalID]map[string]V, portal record.PortalID, id string, v V) {
 	of := to[portal]
 	switch {
 	case of == nil && len(to) >= maxPortals, len(of) >= maxOfPortal:
@@ -97,9 +97,9 @@ func put[V any](to map[record.PortalID]map[string]V, portal record.PortalID, id 
 	of[id] = v
 }
 
-// See implements catalog.Packages: it takes a record of another portal that a gate admitted, of a package or of an
+// TakeRecord implements catalog.Packages: it takes a record of another portal that a gate admitted, of a package or of an
 // agent, which may run one. The record replaces the earlier one of the same id.
-func (s *Service) See(host string, verified bool, a *record.Agent) {
+func (s *Service) TakeRecord(host string, verified bool, a *record.Agent) {
 	id := a.AgentID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,9 +108,9 @@ func (s *Service) See(host string, verified bool, a *record.Agent) {
 	switch {
 	case a.Package != nil:
 		p := packageOf(host, verified, a)
-		put(s.remote, a.Portal, id, &p)
+		putEntry(s.remote, a.Portal, id, &p)
 	case a.Runs != nil:
-		put(s.runs, a.Portal, id, Run{Agent: a.Name + "@" + host, PortalID: a.Portal, Package: *a.Runs})
+		putEntry(s.runs, a.Portal, id, Run{Agent: a.Name + "@" + host, PortalID: a.Portal, Package: *a.Runs})
 	}
 }
 
@@ -134,8 +134,8 @@ func packageOf(host string, verified bool, a *record.Agent) Package {
 	return p
 }
 
-// Unsee implements catalog.Packages: the records of a portal with these network ids are gone.
-func (s *Service) Unsee(portal record.PortalID, ids []string) {
+// DropRecords implements catalog.Packages: the records of a portal with these network ids are gone.
+func (s *Service) DropRecords(portal record.PortalID, ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
@@ -144,8 +144,8 @@ func (s *Service) Unsee(portal record.PortalID, ids []string) {
 	}
 }
 
-// UnseePortal implements catalog.Packages: a portal is not shown any more.
-func (s *Service) UnseePortal(portal record.PortalID) {
+// DropPortal implements catalog.Packages: a portal is not shown any more.
+func (s *Service) DropPortal(portal record.PortalID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.remote, portal)
@@ -181,7 +181,7 @@ func (s *Service) PackageOf(ownerID, module, networkID string) (handle, version 
 	if portal, _, ok := strings.Cut(networkID, "/"); ok {
 		r = s.runs[record.PortalID(portal)][networkID].Package
 	}
-	for _, p := range s.of(r.Portal) {
+	for _, p := range s.packagesOf(r.Portal) {
 		if p.Name == r.Name && p.Version == r.Version && p.State != Withdrawn {
 			return p.Handle(), p.Version
 		}

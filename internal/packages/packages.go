@@ -45,7 +45,7 @@ type Grant struct {
 // HostGrant begins the name of a grant for requests to a host.
 const HostGrant = "host:"
 
-// Limits are what one run of a program needs at most; 0 leaves it open. A portal with lower bounds does not host it.
+// Limits bound the need of one run of a program; 0 leaves it open. A portal with lower bounds does not host it.
 type Limits struct {
 	MemoryMiB int64 `json:"memory_mib,omitempty"`
 	Seconds   int64 `json:"seconds,omitempty"`
@@ -58,7 +58,7 @@ type State string
 const (
 	Published  State = "published"
 	Deprecated State = "deprecated" // works, but something else should be used
-	Withdrawn  State = "withdrawn"  // is offered no more; those who host it may go on
+	Withdrawn  State = "withdrawn"  // is offered no more; hosted copies may go on
 	Killed     State = "killed"     // must not run any more
 )
 
@@ -221,7 +221,7 @@ const (
 	maxVersions = 500
 )
 
-// CheckManifest cleans a manifest and reports what is wrong with it. The command line checks by it before it builds.
+// CheckManifest cleans a manifest and reports its errors. The command line checks by it before it builds.
 func CheckManifest(m *Manifest, bounds Limits) error {
 	var c fault.Check
 	c.Field(ident.CheckForm(m.Name) == nil, "name", "use 2 to 40 of a–z, 0–9 and -, beginning with a letter")

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// SetState changes the state of a version of the actor: Deprecated, Withdrawn or Killed, with a note for those who use
+// SetState changes the state of a version of the actor: Deprecated, Withdrawn or Killed, with a note for users of
 // it. Operators may change all versions of their portal.
 func (s *Service) SetState(ctx context.Context, actor ident.Actor, name, version string, to State,
 	note string) (Package, error) {
@@ -102,7 +102,7 @@ func (s *Service) Notices(actor ident.Actor) ([]Notice, error) {
 	for _, k := range s.kills {
 		list = append(list, Notice{Kill: k, Binding: true})
 	}
-	for p := range s.all() {
+	for p := range s.allPackages() {
 		if p.State == Killed {
 			list = append(list, Notice{Kill: Kill{p.Module, p.Note, p.UpdatedAt}, Portal: p.Portal,
 				Package: p.Name + "/" + p.Version, Binding: p.Portal == ""})
@@ -182,7 +182,7 @@ func (s *Service) CheckRun(hash, sourcePortal string) error {
 	if sourcePortal == "" {
 		return nil
 	}
-	for _, p := range s.of(record.PortalID(sourcePortal)) {
+	for _, p := range s.packagesOf(record.PortalID(sourcePortal)) {
 		if p.State == Killed && p.Module == hash {
 			return fault.New(fault.Forbidden, "was stopped by its author's portal: %s", p.Note)
 		}

@@ -33,7 +33,7 @@ type Package struct {
 	Size    int64  `json:"size"`    // bytes of the module
 	// Grants are the functions that the program needs, each with the reason for operators.
 	Grants []PackageGrant `json:"grants,omitempty"`
-	// MemoryMiB and Seconds are what one run needs at most; 0 if it is not stated.
+	// MemoryMiB and Seconds bound the need of one run; 0 if not stated.
 	MemoryMiB int64  `json:"memory_mib,omitempty"`
 	Seconds   int64  `json:"seconds,omitempty"`
 	Readme    string `json:"readme,omitempty"` // Markdown

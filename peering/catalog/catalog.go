@@ -56,20 +56,20 @@ type Config struct {
 
 // Packages are the packages of other portals. packages.Service implements it.
 type Packages interface {
-	// See adds or replaces the package in a record of the portal at a host, or the package that an agent runs.
-	See(host string, verified bool, a *record.Agent)
-	// Unsee removes those of a portal by network ids.
-	Unsee(portal record.PortalID, ids []string)
-	// UnseePortal removes those of a portal.
-	UnseePortal(portal record.PortalID)
+	// TakeRecord adds or replaces the package in a record of the portal at a host, or the package that an agent runs.
+	TakeRecord(host string, verified bool, a *record.Agent)
+	// DropRecords removes those of a portal by network ids.
+	DropRecords(portal record.PortalID, ids []string)
+	// DropPortal removes those of a portal.
+	DropPortal(portal record.PortalID)
 }
 
 // noPackages implements Packages by ignoring them.
 type noPackages struct{}
 
-func (noPackages) See(string, bool, *record.Agent) {}
-func (noPackages) Unsee(record.PortalID, []string) {}
-func (noPackages) UnseePortal(record.PortalID)     {}
+func (noPackages) TakeRecord(string, bool, *record.Agent) {}
+func (noPackages) DropRecords(record.PortalID, []string)  {}
+func (noPackages) DropPortal(record.PortalID)             {}
 
 // Registry holds the other portals and the operator's policy on their agents. federation.Peers implements
 // it.
@@ -304,7 +304,7 @@ func (c *Catalog) hideAgents(ctx context.Context, s *stand, want shown) {
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, own) })
 	s.shown = shown{}
 	c.cfg.Directory.Unlearn(ids)
-	c.cfg.Packages.UnseePortal(s.id)
+	c.cfg.Packages.DropPortal(s.id)
 	c.dropListings(ctx, s.id)
 }
 
@@ -416,9 +416,9 @@ func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record
 			in, seen = append(in, a), append(seen, body)
 		}
 	}
-	c.cfg.Packages.Unsee(s.id, out)
+	c.cfg.Packages.DropRecords(s.id, out)
 	for _, body := range seen {
-		c.cfg.Packages.See(s.shown.host, s.shown.verified, body)
+		c.cfg.Packages.TakeRecord(s.shown.host, s.shown.verified, body)
 	}
 	c.cfg.Directory.Unlearn(out)
 	c.cfg.Directory.Learn(in)
@@ -454,7 +454,7 @@ func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 			c.noteListing(context.Background(), s, id, "", true)
 		}
 	}
-	c.cfg.Packages.Unsee(portal, out)
+	c.cfg.Packages.DropRecords(portal, out)
 	c.cfg.Directory.Unlearn(out)
 }
 

@@ -254,7 +254,7 @@ func (p *Publisher) describe(ctx context.Context, a *hub.Agent, origin string, n
 	return r
 }
 
-// bodyOf returns the record without the header of what this portal publishes under an id: an agent, nil if it does not
+// bodyOf returns the record without the header that this portal publishes under an id: of an agent, nil if it does not
 // exist, or a package. It is nil if nothing is published.
 func (p *Publisher) bodyOf(ctx context.Context, id string, a *hub.Agent, now time.Time) (r *record.Agent) {
 	switch {

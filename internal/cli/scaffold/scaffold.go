@@ -41,8 +41,8 @@ type Manifest struct {
 // Bounds are those of portals with the settings that they have by default.
 var Bounds = packages.Limits{MemoryMiB: 64, Seconds: 30}
 
-// Make writes a template into a folder that is empty or does not exist. The name of the package is that of the folder.
-func Make(dir, lang string) error {
+// MakeFolder writes a template into a folder that is empty or does not exist. The name of the package is that of the folder.
+func MakeFolder(dir, lang string) error {
 	if !slices.Contains(Languages(), lang) {
 		return fmt.Errorf("there is no template for %q; use one of %s", lang, strings.Join(Languages(), ", "))
 	}
@@ -96,8 +96,8 @@ func copyTemplate(dir, lang, name string) error {
 // maxFile bounds the manifest and the readme, in bytes.
 const maxFile = 1 << 20
 
-// Read reads and checks the manifest and the readme of a folder.
-func Read(dir string) (m Manifest, readme string, err error) {
+// ReadFolder reads and checks the manifest and the readme of a folder.
+func ReadFolder(dir string) (m Manifest, readme string, err error) {
 	b, err := readFile(filepath.Join(dir, ManifestFile))
 	if err != nil {
 		return m, "", fmt.Errorf("%w; `agentsite package init` makes one", err)
@@ -152,9 +152,9 @@ func stepsOf(lang string) ([]step, error) {
 	return nil, fmt.Errorf("%s: %q in lang has no way to be built here; build %s yourself", ManifestFile, lang, Module)
 }
 
-// Build builds the module of a folder, with the tools of its language. Their output goes to out.
-func Build(ctx context.Context, dir string, out io.Writer) error {
-	m, _, err := Read(dir)
+// BuildModule builds the module of a folder, with the tools of its language. Their output goes to out.
+func BuildModule(ctx context.Context, dir string, out io.Writer) error {
+	m, _, err := ReadFolder(dir)
 	if err != nil {
 		return err
 	}
