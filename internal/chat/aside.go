@@ -34,8 +34,7 @@ type Aside struct {
 // Asides asks agents for other agents.
 type Asides struct{ svc *Service }
 
-// faceAgent is the Face of questions that agents ask by themselves, FaceRelay that of answers of the person which agents
-// pass on. Only this package gives these faces.
+// faceAgent is the Face of questions of agents, FaceRelay that of the person's answers. Only this package gives them.
 const (
 	faceAgent = "agent"
 	FaceRelay = "relay"
