@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// SetState changes the state of a version of the actor: Deprecated, Withdrawn or Killed, with a note for users of
-// it. Operators may change all versions of their portal.
+// SetState changes the state of a version of the actor: Deprecated, Withdrawn or Killed, with a note for its users.
+// Operators may change all versions of their portal.
 func (s *Service) SetState(ctx context.Context, actor ident.Actor, name, version string, to State,
 	note string) (Package, error) {
 	if err := requireAuthor(actor); err != nil {
