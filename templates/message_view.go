@@ -25,7 +25,7 @@ type MessageView struct {
 	Body    SafeHTML
 	// Thoughts are those of the model that wrote the message, shown folded.
 	Thoughts SafeHTML
-	// Claim is what the answer cost, as its server states it; "" for no statement.
+	// Claim is the cost of the answer, as its server states it; "" for no statement.
 	Claim  string
 	Data   []DataPart
 	Files  []FilePart

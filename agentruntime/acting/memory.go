@@ -18,7 +18,7 @@ type remembering struct {
 	call  task.Call
 }
 
-// recalling is the tool with which an agent searches what it remembers.
+// recalling is the tool with which an agent searches its memories.
 type recalling struct {
 	tools *Tools
 	call  task.Call

@@ -127,7 +127,7 @@ type Permission struct {
 	Decision grant.Decision
 	// Target is the handle of the agent that the call goes to, "" for none.
 	Target string
-	// Reader is the host that reads what a call of grant.Memory keeps, "" for this portal alone.
+	// Reader is the host that reads the memories which a call of grant.Memory keeps, "" for this portal alone.
 	Reader string
 	// Context is the context of an allowed call: it ends when the person takes the permission back. Done must be called
 	// when the call has ended.

@@ -183,7 +183,7 @@ func (w *world) giveGoal(ctx context.Context, base string, asTask bool) (g given
 	return g, nil
 }
 
-// a2aTask is what is read of an A2A task.
+// a2aTask is the part of an A2A task that is read.
 type a2aTask struct {
 	ID     string `json:"id"`
 	Status struct {
@@ -221,7 +221,7 @@ func (w *world) newestGoal(ctx context.Context, base string) (string, error) {
 	return list.Goals[0].ID, nil
 }
 
-// goalEvent is what a restart must not change of an event.
+// goalEvent is the part of an event that a restart must not change.
 type goalEvent struct {
 	Kind, Agent, Task, State, Text string
 	Turn, Attempt                  int

@@ -47,7 +47,7 @@ func newScript() *httptest.Server {
 	return httptest.NewServer(mux)
 }
 
-// document is what the scripted model reads of the state of a team.
+// document is the part of the state of a team that the scripted model reads.
 type document struct {
 	Goal    string
 	Members []struct{ Handle, State, Why string }

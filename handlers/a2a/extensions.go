@@ -113,7 +113,7 @@ func (q *methodCall) placedEvent(l *eventLog, n int64, e a2a.Event) []byte {
 	return append([]byte("id: "+l.placeOf(n)+"\n"), q.encodeEvent(q.hideSpeaker(e))...)
 }
 
-// addCost adds what a task cost to an event with its status, if the caller requested that extension.
+// addCost adds the cost of a task to an event with its status, if the caller requested that extension.
 func (q *methodCall) addCost(e a2a.Event) a2a.Event {
 	if !q.usesExtension(a2a.ExtCost) {
 		return e

@@ -51,7 +51,7 @@ type Config struct {
 	Signer *a2a.Signer
 	// Operational holds the keys that sign the portal's requests.
 	Operational *ident.Operational
-	// CostOf returns what the models of a task cost so far, nil for none. It may be left out.
+	// CostOf returns the cost of a task's models so far, nil for none. It may be left out.
 	CostOf func(taskID string) *task.Claim
 	// Only10 is the built-in agent whose card leaves out version 0.3; "" for none.
 	Only10 string

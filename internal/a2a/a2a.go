@@ -48,7 +48,7 @@ type Message struct {
 	Speaker *Speaker
 	// Tools is the access to the portal's tools that the agent gets with the message, nil for none.
 	Tools *Tools
-	// Cost is what the answer cost, as its agent states it; nil for no statement.
+	// Cost is the cost of the answer, as its agent states it; nil for no statement.
 	Cost *task.Claim
 }
 
@@ -68,7 +68,7 @@ type Task struct {
 	Artifacts []task.Artifact
 	// History holds at most the newest 20 messages, oldest first.
 	History []Message
-	// Cost is what the task cost so far, as its agent states it; nil for no statement.
+	// Cost is the cost of the task so far, as its agent states it; nil for no statement.
 	Cost *task.Claim
 }
 
@@ -101,7 +101,7 @@ type Event struct {
 	Metadata map[string]any
 }
 
-// Cost returns what the task cost so far, as its agent states it in the event; nil for no statement.
+// Cost returns the cost of the task so far, as its agent states it in the event; nil for no statement.
 func (e Event) Cost() *task.Claim {
 	switch {
 	case e.Task != nil:

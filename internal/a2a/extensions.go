@@ -13,7 +13,7 @@ const (
 	ExtOnce = "https://agentsite.dev/ext/once/v1"
 	// ExtSpeaker adds the author to each message, for conversations with several members.
 	ExtSpeaker = "https://agentsite.dev/ext/speaker/v1"
-	// ExtCost adds to a task, a status update or a message that is the answer what it cost: a task.Claim in its metadata.
+	// ExtCost adds the cost to a task, a status update or a message that is the answer: a task.Claim in its metadata.
 	ExtCost = "https://agentsite.dev/ext/cost/v1"
 	// ExtListing adds the portal's directory data of an agent to its extended card.
 	ExtListing = "https://agentsite.dev/ext/listing/v1"

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/usage"
 )
 
-// statedCost returns what the models of a task cost so far, for those who asked for it; nil for none.
+// statedCost returns the cost of a task's models so far, if the caller asked for it; nil for none.
 func statedCost(of *usage.Service, taskID string) *task.Claim {
 	sum, currency, ok := of.OfTask(taskID)
 	if !ok {

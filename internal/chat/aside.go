@@ -26,7 +26,7 @@ type Aside struct {
 	// Earlier is the number of questions that the agent asked before in this task. Each leaves less for the next.
 	Earlier int
 	// Resumes is the id of the waiting task that Text is the input of, "" for a new question. Relayed is true if Text
-	// has the words of the person behind the task, who was shown what that task asks.
+	// has the words of the person behind the task, who was shown that task's question.
 	Resumes string
 	Relayed bool
 }

@@ -91,7 +91,7 @@ func (w work) readMove(handle string, parts []task.Part, legal []string) (m awar
 	return m, false, nil
 }
 
-// answerByMove reports what the owner of a task decided, and returns false if its answer is no move.
+// answerByMove reports the decision of a task's owner, and returns false if its answer is no move.
 func (w work) answerByMove(t flow.Task, parts []task.Part) bool {
 	m, found, err := w.readMove(t.Owner, parts, w.legalForTask(t))
 	switch {

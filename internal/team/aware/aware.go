@@ -75,7 +75,7 @@ func EncodeDocument(d Document) (json.RawMessage, error) {
 }
 
 // ReadMove reads a move from a data part of an answer: {"move":{"kind":"…","text":"…"}}. found is false if the part
-// is none. The error says what is wrong with a move, for its author.
+// is none. The error names the fault of a move, for its author.
 func ReadMove(data json.RawMessage, legal []string) (m Move, found bool, err error) {
 	var in struct {
 		Move json.RawMessage `json:"move"`
