@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding"
 	"errors"
+	"io"
 	"math"
 	"reflect"
 	"strconv"
@@ -24,8 +25,19 @@ import (
 type TextSetter interface{ SetText(text string) }
 
 // Decode decodes the one JSON value in b into v. It returns an error only if b is no JSON or a method of
-// v refuses it.
-func Decode(b []byte, v any) error { return json.Unmarshal(TrimMark(b), v, options) }
+// v refuses it. NaN and Infinity are null.
+func Decode(b []byte, v any) error {
+	b = TrimMark(b)
+	err := json.Unmarshal(b, v, options)
+	if _, bad := errors.AsType[*jsontext.SyntacticError](err); !bad {
+		return err
+	}
+	mended, readErr := io.ReadAll(&NumberReader{R: bytes.NewReader(b)})
+	if readErr != nil {
+		return err
+	}
+	return json.Unmarshal(mended, v, options)
+}
 
 // IsObject reports whether b is a JSON object, a list without elements, which some languages write for
 // an object without members, or null.

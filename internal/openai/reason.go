@@ -14,7 +14,8 @@ import (
 // reasonFields are the names of fields that hold the reason of an error, or an object or list with one,
 // the most telling first.
 var reasonFields = []string{"message", "msg", "error", "detail", "details", "error_description", "error_message",
-	"errorMessage", "errors", "reason", "description", "title", "text"}
+	"errorMessage", "errors", "reason", "description", "title", "text",
+	"status_msg", "base_resp"}
 
 const maxReasonDepth = 6
 

@@ -103,8 +103,8 @@ func (r *Reader) openAnswer() error {
 	case err != nil:
 		return err
 	case whole:
-		r.values = jsontext.NewDecoder(&bounded{r.in, MaxWhole}, jsontext.AllowInvalidUTF8(true),
-			jsontext.AllowDuplicateNames(true))
+		r.values = jsontext.NewDecoder(&lenientjson.NumberReader{R: &bounded{r.in, MaxWhole}},
+			jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	default:
 		r.events = egress.NewEventReader(r.in)
 	}
@@ -242,6 +242,12 @@ func (r *Reader) addValue(raw []byte) error {
 		r.addProblem(reason)
 		r.queue[len(r.queue)-1].Error.addCode(w.Error)
 		return nil
+	}
+	if r.values != nil && !r.chat && w.Choices == nil {
+		if reason := Reason(raw); reason != "" { // no answer, but a sentence
+			r.addProblem(reason)
+			return nil
+		}
 	}
 	r.chat = r.chat || w.Choices != nil
 	c, whole := w.toChunk()

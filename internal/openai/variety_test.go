@@ -73,6 +73,9 @@ func TestReader_ReadsAnswersAsServersWriteThem(t *testing.T) {
 		"error empty":       `data: {"error":{},` + hi[1:] + "\n\n" + done,
 		"error list":        `data: {"error":[],"errors":[],"detail":null,` + hi[1:] + "\n\n" + done,
 		"twice":             `data: {"choices":[],` + hi[1:] + "\n\n" + done,
+		"no number":         `data: {"choices":[],"usage":{"prompt_tokens":NaN,"a":[-Infinity,Infinity]},"n":"NaN"}` + "\n\ndata: " + hi + "\n\n" + done,
+		"no number, whole":  `{"choices":[{"message":{"content":"Hi"},"logprobs":[-Infinity],"finish_reason":"stop"}],"usage":NaN}`,
+		"base_resp":         `data: {"base_resp":{"status_code":0,"status_msg":""},` + hi[1:] + "\n\n" + done,
 		"done in quotes":    "data: " + hi + "\n\ndata: \"[DONE]\"\n\n",
 	} {
 		text, _, finish, failed, err := read(in)
@@ -106,6 +109,9 @@ func TestReader_FindsTheReasonOfAnError(t *testing.T) {
 		"JSON in text":  `data: {"error":{"message":"{\"error\":{\"message\":\"` + why + `\"}}"}}` + "\n\n",
 		"in a choice":   `data: {"choices":[{"error":{"code":502,"message":"` + why + `"},"finish_reason":"error"}]}` + "\n\n",
 		"beside":        `data: {"error":{"message":"` + why + `"},"choices":[{"delta":{},"finish_reason":"error"}]}` + "\n\n",
+		"base_resp":     `{"id":"1","choices":null,"base_resp":{"status_code":1004,"status_msg":"` + why + `"}}`,
+		"in a stream":   `data: {"base_resp":{"status_code":1004,"status_msg":"` + why + `"}}` + "\n\n",
+		"only a text":   `{"success":false,"description":"` + why + `"}`,
 		"message":       `{"message":"` + why + `","status":"error","code":3}`,
 	} {
 		if _, _, _, failed, _ := read(in); failed != why {

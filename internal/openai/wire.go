@@ -22,6 +22,10 @@ type wireAnswer struct {
 	Message json.RawMessage `json:"message"`
 	Code    json.RawMessage `json:"code"`
 	Status  json.RawMessage `json:"status"`
+	// Base is the status of servers that report an error beside empty choices.
+	Base struct {
+		Code json.RawMessage `json:"status_code"`
+	} `json:"base_resp"`
 }
 
 type wireChoice struct {
@@ -161,6 +165,9 @@ func (w wireAnswer) problem(raw []byte) (reason string, failed bool) {
 	}
 	if w.Choices != nil {
 		return "", false
+	}
+	if isSet(w.Base.Code) {
+		return Reason(raw), true
 	}
 	if strings.Contains(strings.ToLower(w.Object+" "+w.Type), "error") || isSet(w.Detail) ||
 		isSet(w.Message) && (isSet(w.Code) || isSet(w.Status)) && w.Message[0] == '"' {
