@@ -430,7 +430,10 @@ func TestOpenAPI_RefersOnlyToPartsThatExist(t *testing.T) {
 					t.Errorf("%s does not exist", ref)
 				}
 			}
-			for _, x := range v {
+			for name, x := range v {
+				if strings.ContainsAny(name, " \t") { // the rest of a text with a comma, which has no quotes
+					t.Errorf("the field %q is a part of a text: put the text into quotes", name)
+				}
 				walk(x)
 			}
 		case []any:
