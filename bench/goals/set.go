@@ -258,10 +258,7 @@ func askOne(ctx context.Context, c client, text string, t *tally) (string, error
 	var found struct {
 		Results []struct{ Agent struct{ Handle string } }
 	}
-	q := make([]string, 0, 40)
-	for _, w := range regexp.MustCompile(`[\pL\pN]+`).FindAllString(text, 40) {
-		q = append(q, w)
-	}
+	q := regexp.MustCompile(`[\pL\pN]+`).FindAllString(text, 40)
 	if err := c.callAPI(ctx, http.MethodGet, "/api/v1/search?scope=federation&limit=1&q="+strings.Join(q, "+"), nil,
 		&found); err != nil {
 		return "", err
