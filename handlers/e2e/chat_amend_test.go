@@ -95,11 +95,13 @@ func (b *tab) react(row, emoji string) {
 	b.click(`[data-actions][open] [name="emoji"][value="` + emoji + `"]`)
 }
 
-// opens opens the menu of a message with the mouse.
+// opens opens the menu of a message with the mouse. It clicks again if the row was moved away from the mouse by a
+// message that came in the same moment.
 func (b *tab) opens(row string) {
 	b.t.Helper()
 	eval[bool](b, row+`.setAttribute("data-chosen", ""), true`)
 	b.click("[data-chosen] [data-actions] summary")
-	b.until("the menu", row+`.querySelector("[data-actions]").open`)
+	menu := row + `.querySelector("[data-actions]")`
+	b.until("the menu", menu+`.open || (`+menu+`.querySelector("summary").click(), false)`)
 	eval[bool](b, `document.querySelector("[data-chosen]")?.removeAttribute("data-chosen"), true`)
 }

@@ -146,7 +146,8 @@ func TestRegister_FetchFillsTheForm(t *testing.T) {
 		t.Error("an address that ends in /v1 is not taken for a model")
 	}
 	// A name that nobody chose and that is taken is replaced by a free one.
-	ann.Post("/agents/new", "name", "reader", "title", "Reader", "description", "Reads.", "kind", "link", "visibility", "public", "save", "1").Is(http.StatusOK)
+	ann.Post("/agents/new", "name", "reader", "description", "Reads.", "kind", "openai", "endpoint", "https://llama.example/v1",
+		"model", "llama3", "visibility", "public").Leads("/agents/reader")
 	s.Person("bob").Post("/agents/new/fetch", "url", "https://invoices.example").Is(http.StatusOK).Field("name", "reader-bob", "")
 	s.Guest().Post("/agents/new/fetch", "url", "https://invoices.example").Is(http.StatusUnauthorized)
 	s.Guest().Post("/agents/new", "name", "echo").Is(http.StatusUnauthorized).Field("name", "echo", "")
