@@ -109,7 +109,8 @@ func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string,
 	}
 	q := chat.Aside{TaskID: a.call.TaskID, Agent: args.Agent, Text: args.Text, CallID: callID(c.ID), Earlier: c.Earlier}
 	if r := c.Reply; r != nil {
-		q.Text, q.Resumes, q.Relayed, q.CallID = r.Text, r.TaskID, r.Own, callID(c.ID+"\x00"+r.ID)
+		q.Text, q.Resumes, q.Answers, q.Relayed = r.Text, r.TaskID, r.Seq, r.Own
+		q.CallID = callID(c.ID + "\x00" + r.ID)
 	}
 	asked, err := a.tools.chats.AskAside(ctx, q)
 	if err != nil {
@@ -132,7 +133,8 @@ func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string,
 	case task.Completed:
 		return text, false, nil
 	case task.InputRequired:
-		return "", false, &prompt.AskedBack{Agent: asked.Task.AgentHandle, TaskID: t.ID, Question: text}
+		return "", false, &prompt.AskedBack{Agent: asked.Task.AgentHandle, TaskID: t.ID, Seq: m.Seq,
+			Question: text}
 	case task.AuthRequired:
 		return "It needs an authorization first. Tell the person:\n" + text, false, nil
 	}

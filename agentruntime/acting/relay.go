@@ -34,7 +34,7 @@ func (x *session) takeRelayed() bool {
 	if b == nil || b.Reply != nil || x.st.Message == x.call.MessageID {
 		return false
 	}
-	reply := prompt.NewReply(x.call, b.Asked.TaskID, strings.TrimSpace(task.PlainText(x.call.Parts)))
+	reply := prompt.NewReply(x.call, b.Asked, strings.TrimSpace(task.PlainText(x.call.Parts)))
 	b.Reply = &reply
 	x.reply = "The person answered " + b.Asked.Agent + ". Call ask again with the same arguments."
 	return true

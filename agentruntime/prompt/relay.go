@@ -16,6 +16,7 @@ import (
 type AskedBack struct {
 	Agent    string `json:"agent"` // handle of the agent that asks
 	TaskID   string `json:"task"`  // its task, which waits for the answer
+	Seq      int64  `json:"seq"`   // position of the question in the conversation of the two agents
 	Question string `json:"question"`
 }
 
@@ -33,6 +34,7 @@ func (a *AskedBack) Shown() (text, short string) {
 // Reply is the answer to the question of a tool that returned AskedBack.
 type Reply struct {
 	TaskID string `json:"task"`
+	Seq    int64  `json:"seq"` // that of the question
 	// ID is the id of the message with the answer, so that the answer is passed on once.
 	ID   string `json:"id"`
 	Text string `json:"text"`
@@ -40,9 +42,10 @@ type Reply struct {
 	Own bool `json:"own,omitempty"`
 }
 
-// NewReply returns the message of a call as the answer to the question of a task, with text in place of its own.
-func NewReply(call task.Call, taskID, text string) Reply {
-	return Reply{TaskID: taskID, ID: call.MessageID, Text: text, Own: mayConsent(call.Caller) && !call.ThroughAgents()}
+// NewReply returns the message of a call as the answer to a question, with text in place of its own.
+func NewReply(call task.Call, asked AskedBack, text string) Reply {
+	return Reply{TaskID: asked.TaskID, Seq: asked.Seq, ID: call.MessageID, Text: text,
+		Own: mayConsent(call.Caller) && !call.ThroughAgents()}
 }
 
 // relayed is a question that an asked agent has for the person. Reply is nil until it is answered.
@@ -86,7 +89,7 @@ func (r *run) askBack(ctx context.Context, c openai.ToolCall, asked *AskedBack) 
 // takeRelayed takes the message of the call as the answer to the question of an asked agent.
 func (r *run) takeRelayed(st *state, text string) {
 	st.Message, st.Said, st.Thoughts = r.call.MessageID, "", ""
-	reply := NewReply(r.call, st.Relayed.Asked.TaskID, strings.TrimSpace(text))
+	reply := NewReply(r.call, st.Relayed.Asked, strings.TrimSpace(text))
 	st.Relayed.Reply = &reply
 }
 

@@ -29,6 +29,8 @@ type Aside struct {
 	// has the words of the person behind the task, who was shown that task's question.
 	Resumes string
 	Relayed bool
+	// Answers is the seq of the question that Text answers. Resumes must wait with this question; 0 is any.
+	Answers int64
 }
 
 // Asides asks agents for other agents.
@@ -66,7 +68,7 @@ func (d *Asides) Ask(ctx context.Context, a Aside) (Asked, error) {
 	if err != nil {
 		return Asked{}, err
 	}
-	p := Post{Resumes: a.Resumes, Title: TitleOf(parts), Message: Message{ID: ident.NewID(), ClientID: t.ID + "/" + a.CallID, Kind: Text,
+	p := Post{Resumes: a.Resumes, Answers: a.Answers, Title: TitleOf(parts), Message: Message{ID: ident.NewID(), ClientID: t.ID + "/" + a.CallID, Kind: Text,
 		Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, Parts: parts, CreatedAt: k.CreatedAt}}
 	if a.Relayed && a.Resumes != "" {
 		k.Face = FaceRelay

@@ -201,3 +201,56 @@ func TestAsides_HaveTheBoundsOfTheQuestion(t *testing.T) {
 		t.Errorf("%+v, %v", left, err)
 	}
 }
+
+// askPerson ends the turn of a task with a question to the person, and returns the seq of the question.
+func (w *world) askPerson(k task.Task, text string) int64 {
+	w.t.Helper()
+	if err := w.Finish(w.t.Context(), k, task.Result{State: task.InputRequired, Parts: []task.Part{task.TextPart(text)}}); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.task(k.ID).AnswerSeq
+}
+
+// A further question of the asking agent is a task of its own: it would otherwise lead the waiting task to another
+// question, which then gets the person's answer to the first one.
+func TestAsides_AFurtherQuestionIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	k := w.say(w.ada, w.room(w.ada, "guide"), "go").Tasks[0]
+	first := w.mustAside(k, "calc", "one", 0)
+	w.askPerson(first.Task, "May I?")
+	second := w.mustAside(k, "calc", "two", 1)
+	if second.ConversationID != first.ConversationID || second.Task.ID == first.Task.ID {
+		t.Errorf("the second question continues the first task: %+v", second)
+	}
+	if got := w.task(first.Task.ID); got.State != task.InputRequired {
+		t.Errorf("the first task does not wait any more: %s", got.State)
+	}
+}
+
+// An answer of the person continues a task only while it waits with the question that the person was shown.
+func TestAsides_AnAnswerIsForOneQuestion(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	k := w.say(w.ada, w.room(w.ada, "guide"), "go").Tasks[0]
+	first := w.mustAside(k, "calc", "one", 0)
+	shown := w.askPerson(first.Task, "May I do the first?")
+	yes := chat.Aside{TaskID: k.ID, Agent: "calc", Text: "not yet", CallID: "yes one", Earlier: 1,
+		Resumes: first.Task.ID, Answers: shown}
+	asked, err := w.Asides.Ask(t.Context(), yes)
+	if err != nil || asked.Task.ID != first.Task.ID {
+		t.Fatalf("%+v, %v", asked, err)
+	}
+	now := w.askPerson(asked.Task, "May I do the second?")
+	yes.Text, yes.CallID, yes.Relayed = "yes", "yes two", true
+	if _, err := w.Asides.Ask(t.Context(), yes); !fault.Is(err, fault.Conflict) {
+		t.Errorf("the answer to the first question was taken for the second one: %v", err)
+	}
+	if got := w.task(first.Task.ID); got.State != task.InputRequired || got.AnswerSeq != now {
+		t.Errorf("%+v", got)
+	}
+	yes.Answers = now
+	if asked, err = w.Asides.Ask(t.Context(), yes); err != nil || asked.Task.Face != chat.FaceRelay {
+		t.Errorf("%+v, %v", asked, err)
+	}
+}

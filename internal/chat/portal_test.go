@@ -214,3 +214,29 @@ func TestAsk_RelayedWordsAreInputFromPortals(t *testing.T) {
 		})
 	}
 }
+
+// A question that an agent of another portal asks for a person is no answer to one that waits in the conversation,
+// unless it names that task.
+func TestAsk_AgentsOfPortalsAnswerOnlyNamedTasks(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	actor := w.visitor("p1a", "ada")
+	first, err := w.Ask(t.Context(), actor, ask("calc", "go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Finish(t.Context(), first.Task, task.Result{State: task.InputRequired, Reason: "May I?"}); err != nil {
+		t.Fatal(err)
+	}
+	in := ask("calc", "something else")
+	in.Context, in.Via = first.ConversationID, task.Chain{}.AppendHop("p1a/1")
+	next, err := w.Ask(t.Context(), actor, in)
+	if err != nil || next.Task.ID == first.Task.ID {
+		t.Errorf("%+v, %v", next, err)
+	}
+	in = ask("calc", "yes")
+	in.TaskID, in.Via = first.Task.ID, task.Chain{}.AppendHop("p1a/1")
+	if next, err = w.Ask(t.Context(), actor, in); err != nil || next.Task.ID != first.Task.ID {
+		t.Errorf("%+v, %v", next, err)
+	}
+}

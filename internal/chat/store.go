@@ -99,6 +99,8 @@ type Post struct {
 	// Resumes is the id of the waiting task that must be continued; a Conflict fault if it does not wait
 	// for input. "" is none.
 	Resumes string
+	// Answers is the seq of the question with which that task must wait, else a Conflict fault; 0 is any.
+	Answers int64
 	// Spoke is the id of the agent chosen by SpeaksTurns, stored for the next turn; "" otherwise.
 	Spoke string
 	// Files are the hashes of the files in the message. A NotFound fault if the sender neither sent a

@@ -106,7 +106,7 @@ func (d *Chats) postMessage(t engine.Tx, p chat.Post, body string) (out chat.Pos
 		return out, err
 	}
 	for _, k := range p.Ask {
-		k, err := tasks.AskAgent(t, k, out.Message.Seq, p.Resumes)
+		k, err := tasks.AskAgent(t, k, out.Message.Seq, p.Resumes, p.Answers)
 		if err != nil {
 			return out, err
 		}

@@ -169,7 +169,7 @@ func (d *Chats) askFurther(t engine.Tx, e chat.Ended, have finishing, seq int64)
 			continue
 		}
 		k.RootSeq, k.Hop = have.root(), have.Hop+1
-		if k, err = tasks.AskAgent(t, k, seq, ""); err != nil {
+		if k, err = tasks.AskAgent(t, k, seq, "", 0); err != nil {
 			return nil, 0, err
 		}
 		asked = append(asked, k)

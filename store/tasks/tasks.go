@@ -334,11 +334,11 @@ const waitingQuery = `SELECT ` + taskColumns +
 const relayed = "relay"
 
 // AskAgent gives an addressed agent its task for the message seq: the agent's task that waits for the
-// caller's input continues, or else a new one is submitted. A message of another agent always submits a
-// new one, because it is no answer of the caller. If resumes is set, that task must be waiting; else it
-// returns a Conflict fault.
-func AskAgent(t engine.Tx, k task.Task, seq int64, resumes string) (task.Task, error) {
-	if k.Hop > 0 {
+// caller's input continues, or else a new one is submitted. A message of another agent continues only the
+// task that resumes names, because it is no answer of the caller. If resumes is set, that task must be
+// waiting, and with the question of the message answers unless that is 0; else it returns a Conflict fault.
+func AskAgent(t engine.Tx, k task.Task, seq int64, resumes string, answers int64) (task.Task, error) {
+	if k.Hop > 0 || resumes == "" && len(k.Via) > 0 {
 		return SubmitTask(t, k, seq)
 	}
 	now := clock.Milli(clock.Now())
@@ -351,6 +351,9 @@ func AskAgent(t engine.Tx, k task.Task, seq int64, resumes string) (task.Task, e
 	}
 	if len(waiting) == 0 {
 		return SubmitTask(t, k, seq)
+	}
+	if answers != 0 && waiting[0].AnswerSeq != answers {
+		return k, fault.New(fault.Conflict, "The task waits for the answer to another question by now.")
 	}
 	w, err := waiting[0].task()
 	if err != nil {
