@@ -13,6 +13,8 @@ type askedBack struct {
 	Key   string           `json:"key"`
 	Asked prompt.AskedBack `json:"asked"`
 	Reply *prompt.Reply    `json:"reply,omitempty"`
+	// Shown is that of waitingCall.
+	Shown bool `json:"shown,omitempty"`
 }
 
 // relayedText is the result of a call for the agent while the person is asked.
@@ -21,6 +23,9 @@ const relayedText = "Not answered yet: the agent asks the person something. End 
 
 // beginRelay stores the question of an asked agent; the caller holds mu. It returns the result of the call for the agent.
 func (x *session) beginRelay(key string, asked *prompt.AskedBack) string {
+	if x.shown {
+		return turnEndedText
+	}
 	if b := x.st.Back; x.st.Waiting != nil || b != nil && b.Reply == nil && b.Key != key {
 		return "Not answered yet: the person is asked something else first. End your turn with input-required."
 	}
@@ -31,7 +36,7 @@ func (x *session) beginRelay(key string, asked *prompt.AskedBack) string {
 // takeRelayed takes the message of the call as the answer to the question of an asked agent, if one waits for it.
 func (x *session) takeRelayed() bool {
 	b := x.st.Back
-	if b == nil || b.Reply != nil || x.st.Message == x.call.MessageID {
+	if b == nil || b.Reply != nil {
 		return false
 	}
 	reply := prompt.NewReply(x.call, b.Asked, strings.TrimSpace(task.PlainText(x.call.Parts)))
@@ -46,4 +51,27 @@ func (x *session) replyTo(key string) *prompt.Reply {
 		return nil
 	}
 	return x.st.Back.Reply
+}
+
+// turnEndedText is the result of a call that needs the person while the person is shown another question.
+const turnEndedText = "Not called: your turn has ended, because the person is asked something."
+
+// dropUnshown removes the questions that the person was not shown, because the message of the call is no answer to them.
+func (x *session) dropUnshown() {
+	if b := x.st.Back; b != nil && b.Reply == nil && !b.Shown {
+		x.st.Back = nil
+	}
+	if w := x.st.Waiting; w != nil && !w.Shown {
+		x.st.Waiting = nil
+	}
+}
+
+// unmarkShown makes the questions of an interrupted run count as not shown, because its result may be lost.
+func (x *session) unmarkShown() {
+	if x.st.Back != nil {
+		x.st.Back.Shown = false
+	}
+	if x.st.Waiting != nil {
+		x.st.Waiting.Shown = false
+	}
 }

@@ -37,6 +37,8 @@ type waitingCall struct {
 	Args     json.RawMessage `json:"args"`
 	Keeps    bool            `json:"keeps,omitempty"`
 	KeepsAll bool            `json:"keeps_all,omitempty"`
+	// Shown is true after the person was shown the question, so that the next message answers it.
+	Shown bool `json:"shown,omitempty"`
 }
 
 func (w waitingCall) permission() prompt.Permission {

@@ -161,8 +161,9 @@ type session struct {
 
 	mu     sync.Mutex // guards the fields below
 	st     sessionState
-	calls  int // of this run
-	asking int // questions that wait for an answer
+	calls  int  // of this run
+	asking int  // questions that wait for an answer
+	shown  bool // The person gets a question as the result of this run.
 	closed bool
 }
 
@@ -181,15 +182,24 @@ func (x *session) Reply() string { return x.reply }
 func (x *session) Question() (text, short string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if b := x.st.Back; b != nil && b.Reply == nil {
-		return b.Asked.Shown()
-	}
 	tool, ok := x.findTool(grant.Ask)
-	if x.st.Waiting == nil || !ok {
+	b, w := x.st.Back, x.st.Waiting
+	switch {
+	case b != nil && b.Reply == nil:
+		b.Shown = true
+		text, short = b.Asked.Shown()
+	case w != nil && ok:
+		w.Shown = true
+		text, short = prompt.PermissionQuestion(tool, w.Target, w.Args, w.permission())
+	default:
 		return "", ""
 	}
-	w := *x.st.Waiting
-	return prompt.PermissionQuestion(tool, w.Target, w.Args, w.permission())
+	if x.saveState(x.ctx) != nil {
+		x.unmarkShown()
+		return "", "" // Without the mark no answer would count.
+	}
+	x.shown = true
+	return text, short
 }
 
 // errToolsEnded is the cause of the end of calls that are under way when the task ends.
@@ -247,13 +257,18 @@ func (x *session) saveState(ctx context.Context) error {
 
 // takeAnswer takes the message of the call as the person's answer, if a question waits for one.
 func (x *session) takeAnswer(ctx context.Context) error {
+	if x.st.Message == x.call.MessageID {
+		x.unmarkShown()
+		return nil
+	}
+	x.dropUnshown()
 	if x.takeRelayed() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.saveState(ctx)
 	}
 	w := x.st.Waiting
-	if w == nil || x.st.Message == x.call.MessageID {
+	if w == nil {
 		return nil
 	}
 	text := task.PlainText(x.call.Parts)
@@ -441,13 +456,15 @@ func (x *session) beginQuestion(ctx context.Context, p prompt.Permission, args j
 	case p.Decision == grant.Allowed || agreed:
 	case !prompt.MayConsent(x.call.Caller):
 		return q, "Not called: this needs a person's yes, and it is not a person who asks.", nil
+	case x.shown:
+		return q, turnEndedText, nil
 	case len(args) > prompt.MaxShown:
 		return q, fmt.Sprintf("Not called: a person has to agree to this call and cannot check more than %d KiB. "+
 			"Write less.", prompt.MaxShown>>10), nil
 	case x.st.Waiting != nil && keyOf(x.st.Waiting.Target, x.st.Waiting.Args) != key:
 		return q, "Not called: the person is asked about another call first. End your turn with input-required.", nil
 	default:
-		x.st.Waiting = &waitingCall{p.Target, args, p.Keeps, p.KeepsAll}
+		x.st.Waiting = &waitingCall{Target: p.Target, Args: args, Keeps: p.Keeps, KeepsAll: p.KeepsAll}
 		return q, askedText, x.saveState(ctx)
 	}
 	switch {

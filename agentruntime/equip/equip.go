@@ -81,10 +81,10 @@ func (k *Kit) Reply() string {
 	return k.session.Reply()
 }
 
-// AskPermission replaces the result of an agent that waits for input by the portal's question to the person, if a call
-// of the agent needs a permission.
+// AskPermission replaces the result of an agent that waits for input or a login by the portal's question to the person,
+// if a call of the agent needs a permission.
 func (k *Kit) AskPermission(r task.Result) task.Result {
-	if k.session == nil || r.State != task.InputRequired {
+	if k.session == nil || r.State != task.InputRequired && r.State != task.AuthRequired {
 		return r
 	}
 	text, short := k.session.Question()

@@ -74,8 +74,10 @@ func TestKit_HidesTheTokenAndAsksThePerson(t *testing.T) {
 	if got := k.AskPermission(done); got.Reason != done.Reason {
 		t.Errorf("a result that waits for nothing became %+v", got)
 	}
-	got := k.AskPermission(task.Result{State: task.InputRequired, Parts: parts})
-	if task.PlainText(got.Parts) != "May I ask calc?" || got.Reason != "permission" || got.State != task.InputRequired {
-		t.Errorf("%+v", got)
+	for _, waits := range []task.State{task.InputRequired, task.AuthRequired} {
+		got := k.AskPermission(task.Result{State: waits, Parts: parts})
+		if task.PlainText(got.Parts) != "May I ask calc?" || got.Reason != "permission" || got.State != task.InputRequired {
+			t.Errorf("%s: %+v", waits, got)
+		}
 	}
 }

@@ -30,7 +30,7 @@ type ToolSession interface {
 	// a question of the portal; "" if no question waited.
 	Reply() string
 	// Question returns the question to the person about a call that needs a permission, and its short form; "" if there
-	// is none.
+	// is none. The next message answers it only after this, so the caller shows it to the person.
 	Question() (text, short string)
 	// Close ends the access and the calls that are under way.
 	Close()
