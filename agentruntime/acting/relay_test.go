@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"agentsite/agentruntime/prompt"
+	"agentsite/internal/chat"
 	"agentsite/internal/grant"
 	"agentsite/internal/hub"
+	"agentsite/internal/ident"
 	"agentsite/internal/task"
 )
 
@@ -30,6 +32,39 @@ type listing struct{ Directory }
 
 func (listing) AgentByID(context.Context, string) (hub.Agent, error) { return hub.Agent{}, nil }
 func (listing) TextGoesTo(hub.Agent) string                          { return "" }
+
+func (listing) Callable(_ context.Context, _ ident.Actor, name string) (hub.Agent, error) {
+	return hub.Agent{Name: name, Visibility: hub.Public}, nil
+}
+
+// allowing allows every call.
+type allowing struct{ Grants }
+
+func (allowing) Begin(ctx context.Context, _ grant.Use) (grant.Decision, context.Context, func(), error) {
+	return grant.Allowed, ctx, func() {}, nil
+}
+
+// twoAgents answers for calc, which ends when done is closed, and for guide, which asks the person back.
+type twoAgents struct {
+	Conversations
+	started, done chan struct{}
+	question      string
+}
+
+func (c *twoAgents) AskAside(_ context.Context, a chat.Aside) (chat.Asked, error) {
+	return chat.Asked{Task: task.Task{ID: a.Agent, AgentHandle: a.Agent}}, nil
+}
+
+func (c *twoAgents) AwaitTask(_ context.Context, _ ident.Actor, t task.Task) (task.Task, chat.Message, error) {
+	if t.AgentHandle == "calc" {
+		close(c.started)
+		<-c.done
+		t.State = task.Completed
+		return t, chat.Message{Parts: []task.Part{task.TextPart("42")}}, nil
+	}
+	t.State = task.InputRequired
+	return t, chat.Message{Seq: 2, Parts: []task.Part{task.TextPart(c.question)}}, nil
+}
 
 // openRun opens the tools of one run of an agent elsewhere with a message of the person.
 func openRun(t *testing.T, out *keptState, messageID, text string) *session {
@@ -98,7 +133,7 @@ func TestSession_NothingIsAskedAfterTheQuestion(t *testing.T) {
 	}
 	x.Close()
 	x = openRun(t, &out, "m2", "yes")
-	if got := x.replyTo("k"); got == nil || got.Seq != 2 {
+	if got := x.findAnswered("k"); got == nil || got.Reply.Seq != 2 {
 		t.Errorf("the answer to the question that was shown goes to %+v", got)
 	}
 }
@@ -138,12 +173,45 @@ func TestSession_PassesOnAnswersToShownQuestions(t *testing.T) {
 			}
 			x.Close()
 			x = openRun(t, &out, "m2", "yes")
-			if got := x.replyTo("k"); got != nil != shown {
+			if got := x.findAnswered("k"); got != nil != shown {
 				t.Errorf("the reply is %+v", got)
 			}
 			if x.reply != "" != shown {
 				t.Errorf("the agent gets %q", x.reply)
 			}
 		})
+	}
+}
+
+// A question of an asked agent is not lost if it comes while another agent works with the person's answer.
+func TestSession_ParallelCallsKeepQuestions(t *testing.T) {
+	t.Parallel()
+	args := json.RawMessage(`{"agent":"calc","text":"6*7"}`)
+	var out keptState
+	x := openRun(t, &out, "m1", "go")
+	c := &twoAgents{started: make(chan struct{}), done: make(chan struct{}), question: "Which?"}
+	x.owner.tools.chats, x.owner.tools.grants = c, allowing{}
+	x.st.Back = &askedBack{Key: keyOf("calc", args), Asked: prompt.AskedBack{Agent: "calc", TaskID: "7"},
+		Reply: &prompt.Reply{TaskID: "7", Text: "yes"}, Shown: true}
+	ended := make(chan string)
+	go func() {
+		text, _ := x.Call(t.Context(), "ask", args)
+		ended <- text
+	}()
+	<-c.started
+	back := json.RawMessage(`{"agent":"guide","text":"hello"}`)
+	text, _ := x.Call(t.Context(), "ask", back)
+	close(c.done)
+	if got := <-ended; got != "42" {
+		t.Errorf("calc: %q", got)
+	}
+	if lost := x.st.Back == nil; lost && text == relayedText {
+		t.Error("the question is lost, but the agent ends its turn for it")
+	}
+	if text, _ = x.Call(t.Context(), "ask", back); text != relayedText {
+		t.Errorf("after the end of the other call: %q", text)
+	}
+	if q, _ := x.Question(); !strings.Contains(q, "Which?") {
+		t.Errorf("the person is shown %q", q)
 	}
 }

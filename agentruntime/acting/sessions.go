@@ -410,8 +410,12 @@ func (x *session) askAgent(ctx context.Context, tool prompt.Tool, asker asking,
 	}
 	x.out.Status("Asking " + p.Target + "…")
 	key := keyOf(p.Target, args)
+	var reply *prompt.Reply
 	x.mu.Lock()
-	reply := x.replyTo(key)
+	answered := x.findAnswered(key)
+	if answered != nil {
+		answered.inUse, reply = true, answered.Reply
+	}
 	x.mu.Unlock()
 	text, failed, err := asker.CallTool(p.Context, prompt.Invocation{ID: "question " + strconv.Itoa(q.Number),
 		Args: args, Earlier: q.Number, Reply: reply})
@@ -427,8 +431,11 @@ func (x *session) askAgent(ctx context.Context, tool prompt.Tool, asker asking,
 	x.endAsking()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if reply != nil {
-		x.st.Back = nil
+	if answered != nil {
+		answered.inUse = false
+		if x.st.Back == answered {
+			x.st.Back = nil
+		}
 	}
 	if back, ok := errors.AsType[*prompt.AskedBack](err); ok {
 		text, failed, err = x.beginRelay(key, back), true, nil
