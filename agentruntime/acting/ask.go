@@ -133,6 +133,10 @@ func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string,
 	case task.Completed:
 		return text, false, nil
 	case task.InputRequired:
+		if len(text) > prompt.MaxRelayed {
+			return fmt.Sprintf("It asks the person something of more than %d KiB, which cannot be answered through agents.",
+				prompt.MaxRelayed>>10), true, nil
+		}
 		return "", false, &prompt.AskedBack{Agent: asked.Task.AgentHandle, TaskID: t.ID, Seq: m.Seq,
 			Question: text}
 	case task.AuthRequired:

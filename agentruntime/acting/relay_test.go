@@ -215,3 +215,29 @@ func TestSession_ParallelCallsKeepQuestions(t *testing.T) {
 		t.Errorf("the person is shown %q", q)
 	}
 }
+
+// The end of a question has the call that the person agrees to, so a question is passed on whole or not at all.
+func TestSession_PassesOnWholeQuestions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		size int
+		want bool
+	}{"at the bound": {prompt.MaxRelayed, true}, "above it": {prompt.MaxRelayed + 1, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const end = " May I delete it?"
+			var out keptState
+			x := openRun(t, &out, "m1", "go")
+			x.owner.tools.grants = allowing{}
+			x.owner.tools.chats = &twoAgents{question: strings.Repeat("x", c.size-len(end)) + end}
+			text, _ := x.Call(t.Context(), "ask", json.RawMessage(`{"agent":"guide","text":"hello"}`))
+			q, _ := x.Question()
+			if strings.HasSuffix(q, end) != c.want || (text == relayedText) != c.want {
+				t.Errorf("shown are %d bytes, and the agent gets %q", len(q), text)
+			}
+			if !c.want && !strings.Contains(text, "cannot be answered through agents") {
+				t.Errorf("the agent gets %q", text)
+			}
+		})
+	}
+}

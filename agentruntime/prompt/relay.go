@@ -20,14 +20,18 @@ type AskedBack struct {
 	Question string `json:"question"`
 }
 
+// MaxRelayed bounds, in bytes, a question of an asked agent for the person. It is long enough for the questions of this
+// package.
+const MaxRelayed = 2 * MaxShown
+
 // Error implements error.
 func (a *AskedBack) Error() string { return a.Agent + " needs an answer of the person" }
 
 // Shown returns the question as the person sees it, with the name of the agent that gets the answer, and its short form.
-// It is long enough for the questions of this package.
+// The question is whole, because its end has the call that the person may agree to.
 func (a *AskedBack) Shown() (text, short string) {
 	agent := cleanName(a.Agent)
-	return fmt.Sprintf("`%s` asks you, and gets your answer:\n\n%s", agent, clipText(a.Question, 2*MaxShown)),
+	return fmt.Sprintf("`%s` asks you, and gets your answer:\n\n%s", agent, a.Question),
 		fmt.Sprintf("%s asks you something.", agent)
 }
 
