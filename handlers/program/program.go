@@ -23,6 +23,7 @@ const (
 	downloadEvery = time.Minute // of one address, because the file has tens of megabytes
 	downloadBurst = 20
 	maxDownloads  = 32 // at once, of all addresses together
+	maxOwn        = 2  // at once, of one address
 	maxAddresses  = 10_000
 )
 
@@ -31,7 +32,8 @@ type Pages struct {
 	site      *pages.Site
 	addresses *limit.Keyed
 	running   *limit.Concurrent
-	path      string // of the executable, "" if the system does not name it
+	own       *limit.Concurrent // by address
+	path      string            // of the executable, "" if the system does not name it
 	log       *slog.Logger
 }
 
@@ -42,7 +44,8 @@ func New(site *pages.Site, log *slog.Logger) *Pages {
 		log.Warn("the portal cannot offer its executable for download", "error", err)
 	}
 	return &Pages{site: site, path: path, log: log,
-		addresses: limit.New(downloadEvery, downloadBurst, maxAddresses), running: limit.NewConcurrent(maxDownloads)}
+		addresses: limit.New(downloadEvery, downloadBurst, maxAddresses), running: limit.NewConcurrent(maxDownloads),
+		own: limit.NewConcurrent(maxOwn)}
 }
 
 // Routes declares both routes.
@@ -63,13 +66,11 @@ func (p *Pages) showForm(w http.ResponseWriter, r *http.Request, actor ident.Act
 // sendProgram answers with the executable. It needs no account, because the command that connects a program fetches it and
 // the program is no secret.
 func (p *Pages) sendProgram(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
-	if wait, ok := p.addresses.Allow(request.ClientAddr(r)); !ok {
-		return fault.Limited(wait, "The program was downloaded many times from your address. Wait a minute.")
+	done, err := p.beginDownload(request.ClientAddr(r))
+	if err != nil {
+		return err
 	}
-	if !p.running.Begin("") {
-		return fault.Limited(time.Minute, "The program is downloaded by many at this moment. Wait a minute.")
-	}
-	defer p.running.End("")
+	defer done()
 	f, err := os.Open(p.path)
 	if err != nil { // deleted since the start, as by an upgrade
 		p.log.Warn("open the executable", "error", err)
@@ -85,6 +86,21 @@ func (p *Pages) sendProgram(w http.ResponseWriter, r *http.Request, _ ident.Acto
 	h.Set("Content-Disposition", `attachment; filename="`+fileName(runtime.GOOS)+`"`)
 	http.ServeContent(w, r, "", info.ModTime(), f)
 	return nil
+}
+
+// beginDownload counts a download for an address. The caller calls done after it.
+func (p *Pages) beginDownload(address string) (done func(), err error) {
+	if wait, ok := p.addresses.Allow(address); !ok {
+		return nil, fault.Limited(wait, "The program was downloaded many times from your address. Wait a minute.")
+	}
+	if !p.own.Begin(address) {
+		return nil, fault.Limited(time.Minute, "The program is being downloaded from your address. Wait for the end.")
+	}
+	if !p.running.Begin("") {
+		p.own.End(address)
+		return nil, fault.Limited(time.Minute, "The program is downloaded by many at this moment. Wait a minute.")
+	}
+	return func() { p.running.End(""); p.own.End(address) }, nil
 }
 
 // fileName returns the name that the executable has on a system.
