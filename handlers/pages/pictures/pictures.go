@@ -4,6 +4,7 @@
 package pictures
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -36,8 +37,9 @@ const (
 	maxSide    = 1280 // pixels of the longer side
 	maxAddress = 2000 // bytes
 	cacheBytes = 16 << 20
-	// An account may load fetchBurst pictures at once, then one every fetchEvery. fetching is the number of fetches
-	// at the same time: of one account, and of all together, because each takes up to MaxBytes of memory.
+	// An account, or all guests of one network, may load fetchBurst pictures at once, then one every fetchEvery. fetching
+	// is the number of fetches at the same time: of one account or network, and of all together, because each takes up to
+	// MaxBytes of memory.
 	fetchEvery  = 5 * time.Second
 	fetchBurst  = 30
 	maxReaders  = 10_000
@@ -122,7 +124,7 @@ func (p *Pages) loadPicture(ctx context.Context, actor ident.Actor, address stri
 	if png, ok := p.cache.Get(address); ok {
 		return png, nil
 	}
-	reader := string(actor.Kind) + " " + actor.ID
+	reader := string(actor.Kind) + " " + cmp.Or(actor.AddrGroup(), actor.ID)
 	if wait, ok := p.readers.Allow(reader); !ok {
 		return nil, fault.Limited(wait, "You loaded many pictures in a short time. Wait a moment.")
 	}
@@ -133,8 +135,8 @@ func (p *Pages) loadPicture(ctx context.Context, actor ident.Actor, address stri
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	default: // Readers that wait for slow servers must not hold requests of others.
+		return nil, fault.Limited(time.Second, "Many load pictures at this moment. Try again soon.")
 	}
 	data, err := p.fetchPicture(ctx, address)
 	if err != nil {
