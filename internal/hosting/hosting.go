@@ -206,6 +206,18 @@ func (s *Service) Find(accountID, hash string) (Module, bool) {
 	return Module{}, false
 }
 
+// HasModule reports whether an account has a module with a hash for which ok is true. ok must not call the service.
+func (s *Service) HasModule(hash string, ok func(Module) bool) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, list := range s.modules {
+		if slices.ContainsFunc(list, func(m Module) bool { return m.Hash == hash && ok(m) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // ListModules returns the modules of the actor, the newest first.
 func (s *Service) ListModules(actor ident.Actor) ([]Module, error) {
 	if err := requireWriter(actor, ident.AgentsRead); err != nil {

@@ -27,6 +27,7 @@ func (*memory) MayUpload(context.Context, ident.Actor) error { return nil }
 func (*memory) Find(string, string) (m hosting.Module, ok bool) {
 	return m, false
 }
+func (*memory) HasModule(string, func(hosting.Module) bool) bool { return false }
 func (m *memory) Upload(_ context.Context, _ ident.Actor, _ string, data []byte) (hosting.Module, error) {
 	m.uploaded = append(m.uploaded, string(data))
 	return hosting.Module{}, nil

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/hosting"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 )
@@ -191,7 +192,7 @@ func (s *Service) ReadModule(ctx context.Context, actor ident.Actor, ref Ref) (P
 	if !p.Usable() && p.AccountID != actor.ID {
 		return Package{}, nil, fault.New(fault.NotFound, "Version %s of %s is %s.", p.Version, p.Name, p.State)
 	}
-	data, err := s.cfg.Modules.ReadModule(ctx, p.Module)
+	data, err := s.readModule(ctx, &p)
 	if fault.Is(err, fault.NotFound) && p.Portal != "" {
 		err = fault.New(fault.NotFound, "This portal does not have the module of %s. Ask %s.", p.Handle(), p.Portal)
 	}
@@ -199,6 +200,35 @@ func (s *Service) ReadModule(ctx context.Context, actor ident.Actor, ref Ref) (P
 		err = s.countDownload(ctx, p.ID)
 	}
 	return p, data, err
+}
+
+// readModule returns the bytes of a package's module that are on this portal. Another portal can publish the hash of a
+// private program here, so it is a NotFound fault unless the program is of that package, or is published here.
+func (s *Service) readModule(ctx context.Context, p *Package) ([]byte, error) {
+	if !s.isModuleOf(p) && !s.isPublished(p.Module) {
+		return nil, fault.New(fault.NotFound, "This portal does not have the module of %s.", p.Handle())
+	}
+	return s.cfg.Modules.ReadModule(ctx, p.Module)
+}
+
+// isModuleOf reports whether the author of an own package has its module here, or an account has it from the package.
+func (s *Service) isModuleOf(p *Package) bool {
+	return s.cfg.Modules.HasModule(p.Module, func(m hosting.Module) bool {
+		return p.AccountID != "" && m.AccountID == p.AccountID || m.Source.Portal == p.PortalID && m.Source.Name == p.Name
+	})
+}
+
+// isPublished reports whether a package of this portal that may be hosted has the module.
+func (s *Service) isPublished(hash string) bool {
+	var found []*Package
+	s.mu.RLock()
+	for _, p := range s.own {
+		if p.Module == hash && p.Usable() {
+			found = append(found, p)
+		}
+	}
+	s.mu.RUnlock()
+	return slices.ContainsFunc(found, s.isModuleOf)
 }
 
 func (s *Service) countDownload(ctx context.Context, id string) error {
@@ -215,26 +245,24 @@ func (s *Service) countDownload(ctx context.Context, id string) error {
 	return nil
 }
 
-// ModuleFor returns a module for another portal: only one of a package that may be hosted.
+// ModuleFor returns a module for another portal: only one of a package that may be hosted; see readModule.
 func (s *Service) ModuleFor(ctx context.Context, hash string) ([]byte, error) {
-	var own, found string
+	var found []*Package // those of this portal first
 	s.mu.RLock()
 	_, killed := s.kills[hash]
 	for p := range s.allPackages() {
 		if p.Module == hash && p.Usable() {
-			found = p.ID
-			if p.Portal == "" {
-				own = p.ID
-			}
+			found = append(found, p)
 		}
 	}
 	s.mu.RUnlock()
-	if found == "" || killed {
+	i := slices.IndexFunc(found, s.isModuleOf)
+	if i < 0 || killed {
 		return nil, fault.New(fault.NotFound, "There is no package with this module here.")
 	}
 	data, err := s.cfg.Modules.ReadModule(ctx, hash)
-	if err == nil && own != "" {
-		err = s.countDownload(ctx, own)
+	if err == nil && found[i].Portal == "" {
+		err = s.countDownload(ctx, found[i].ID)
 	}
 	return data, err
 }

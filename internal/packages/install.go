@@ -52,7 +52,7 @@ func (s *Service) Install(ctx context.Context, actor ident.Actor, text string, g
 	if err := out.giveGrants(given); err != nil {
 		return Installed{}, err
 	}
-	data, err := s.cfg.Modules.ReadModule(ctx, p.Module)
+	data, err := s.readModule(ctx, &p)
 	if fault.Is(err, fault.NotFound) {
 		data, err = s.fetchModule(ctx, &p)
 	}

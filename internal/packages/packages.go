@@ -116,6 +116,7 @@ type Store interface {
 type Modules interface {
 	MayUpload(ctx context.Context, actor ident.Actor) error
 	Find(accountID, hash string) (hosting.Module, bool)
+	HasModule(hash string, ok func(hosting.Module) bool) bool
 	Upload(ctx context.Context, actor ident.Actor, name string, data []byte) (hosting.Module, error)
 	ReadModule(ctx context.Context, hash string) ([]byte, error)
 	// NameSource notes from which package a module of an account is.

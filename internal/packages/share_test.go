@@ -1,0 +1,112 @@
+package packages_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"testing"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/hosting"
+	"agentsite/internal/ident"
+	"agentsite/internal/packages"
+	"agentsite/internal/record"
+	"agentsite/internal/testing/recordtest"
+)
+
+// stock is a Store with packages, and the modules of accounts, whose bytes it has.
+type stock struct {
+	memory
+	modules  []hosting.Module
+	packages []packages.Package
+	nameErr  error
+}
+
+func (s *stock) Find(accountID, hash string) (hosting.Module, bool) {
+	i := slices.IndexFunc(s.modules, func(m hosting.Module) bool { return m.AccountID == accountID && m.Hash == hash })
+	if i < 0 {
+		return hosting.Module{}, false
+	}
+	return s.modules[i], true
+}
+
+func (s *stock) HasModule(hash string, ok func(hosting.Module) bool) bool {
+	return slices.ContainsFunc(s.modules, func(m hosting.Module) bool { return m.Hash == hash && ok(m) })
+}
+
+func (s *stock) ReadModule(context.Context, string) ([]byte, error) { return []byte("the module"), nil }
+
+func (s *stock) NameSource(ctx context.Context, id, hash string, source hosting.Source) error {
+	if s.nameErr != nil {
+		return s.nameErr
+	}
+	return s.memory.NameSource(ctx, id, hash, source)
+}
+
+func (s *stock) AllPackages(context.Context) ([]packages.Package, error) { return s.packages, nil }
+func (s *stock) Kills(context.Context) ([]packages.Kill, error)          { return nil, nil }
+func (s *stock) CountDownload(context.Context, string) error             { return nil }
+func (s *stock) AddPackage(_ context.Context, p packages.Package) error {
+	s.packages = append(s.packages, p)
+	return nil
+}
+
+// moduleHash is the hash of the module in a stock.
+var moduleHash = record.Hash(sha256.Sum256([]byte("the module")))
+
+// onePackage is a record of a package with that module.
+func onePackage(from *recordtest.Portal) *record.Agent {
+	pack := from.Agent("one")
+	pack.Kind, pack.Name = record.KindPackage, "one"
+	pack.Package = &record.Package{Version: "1.0.0", Licence: "MIT", Entry: "run", Module: moduleHash, Size: 10}
+	return pack
+}
+
+func newService(mem *stock, net packages.Fetcher, changed func()) *packages.Service {
+	return packages.New(packages.Config{Store: mem, Modules: mem, Fetcher: net, Host: "me.example", Self: "p1me",
+		Bounds: packages.Limits{MemoryMiB: 64, Seconds: 30}, Changed: changed})
+}
+
+// A portal that publishes the hash of a private program does not get it, and has it sent to no account.
+func TestModules_OfPrivateProgramsAreNotShared(t *testing.T) {
+	t.Parallel()
+	evil := recordtest.NewPortal("evil")
+	own := func(state packages.State) []packages.Package {
+		return []packages.Package{{Manifest: packages.Manifest{Name: "mine", Version: "1.0.0"}, ID: "01", AccountID: "ada",
+			Module: moduleHash.Hex(), State: state}}
+	}
+	for _, x := range []struct {
+		name   string
+		source hosting.Source
+		own    []packages.Package
+		shared bool
+	}{
+		{"private", hosting.Source{}, nil, false},
+		{"of that package", hosting.Source{Name: "one", Version: "0.9.0", Portal: string(evil.ID)}, nil, true},
+		{"of another package of the portal", hosting.Source{Name: "two", Version: "1.0.0", Portal: string(evil.ID)}, nil,
+			false},
+		{"of such a package of another portal", hosting.Source{Name: "one", Version: "1.0.0", Portal: "p1other"}, nil, false},
+		{"published here", hosting.Source{}, own(packages.Published), true},
+		{"withdrawn here", hosting.Source{}, own(packages.Withdrawn), false},
+	} {
+		mem := &stock{packages: x.own,
+			modules: []hosting.Module{{Hash: moduleHash.Hex(), AccountID: "ada", Source: x.source}}}
+		net := &portals{}
+		s := newService(mem, net, func() {})
+		if err := s.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.TakeRecord("evil.example", true, onePackage(evil))
+		bob := ident.Actor{Kind: ident.Operator, ID: "bob"}
+		_, _, read := s.ReadModule(t.Context(), bob, packages.Ref{Name: "one", Portal: "evil.example"})
+		_, sent := s.ModuleFor(t.Context(), moduleHash.Hex())
+		_, installed := s.Install(t.Context(), bob, "one@evil.example", nil)
+		if x.shared && (read != nil || sent != nil || installed != nil || len(net.asked) > 0) {
+			t.Errorf("%s: %v, %v, %v, asked %v", x.name, read, sent, installed, net.asked)
+		}
+		if !x.shared && (!fault.Is(read, fault.NotFound) || !fault.Is(sent, fault.NotFound) ||
+			!fault.Is(installed, fault.Unavailable) || len(net.asked) != 1) {
+			t.Errorf("%s: %v, %v, %v, asked %v", x.name, read, sent, installed, net.asked)
+		}
+	}
+}
