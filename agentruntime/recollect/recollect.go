@@ -104,11 +104,15 @@ func (k *Keeper) placeOf(ctx context.Context, call task.Call) (u memory.Use, ok 
 		ConversationID: call.ConversationID, Seq: call.MessageSeq,
 		Binds: acting.BindingOf(a, k.cfg.Directory.TextGoesTo(a))}
 	for _, m := range members {
-		if m.ID != call.Caller.ID && m.ID != a.ID {
+		switch m.ID {
+		case call.Caller.ID:
+			u.FromSeq, ok = m.FromSeq, true
+		case a.ID:
+		default:
 			u.RoomID = call.ConversationID
 		}
 	}
-	return u, true, nil
+	return u, ok, nil // without ok the person left
 }
 
 // Remember implements acting.Memories.

@@ -56,6 +56,8 @@ type Use struct {
 	Agent          string // handle
 	ConversationID string
 	Seq            int64 // of the message that the agent answers
+	// FromSeq is that of the person in a room: the person sees only messages with a greater seq.
+	FromSeq int64
 	// Binds are the present facts about the agent.
 	Binds grant.Binding
 }

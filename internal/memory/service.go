@@ -336,12 +336,15 @@ func (s *Service) readUsable(ctx context.Context, u Use, ids []string) ([]Memory
 }
 
 // keepUsable keeps the memories that the agent may use now: those of a person with a permission in force, and those to
-// which a person agreed for the agent as it is.
+// which a person agreed for the agent as it is. Those of others in a room from before the person came are left out.
 func (s *Service) keepUsable(ctx context.Context, u Use, list []Memory) ([]Memory, error) {
 	decisions := make(map[string]grant.Decision)
 	binding := BindingHash(u.Binds)
 	var out []Memory
 	for _, m := range list {
+		if m.PersonID != u.PersonID && m.Seq <= u.FromSeq {
+			continue
+		}
 		d, known := decisions[m.PersonID]
 		if !known {
 			var err error
