@@ -69,14 +69,18 @@ func (o ownedAgents) OwnedAgent(ctx context.Context, actor ident.Actor, name str
 
 // newPersonal returns the service for the data of people, who may erase their own accounts.
 func (p *Portal) newPersonal(host string) *personal.Service {
-	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub}
-	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts, func(ctx context.Context, name string, m personal.Messages) error {
-		if _, err := remover.Remove(ctx, name, m); err != nil {
+	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub, Reload: p.reloadPrograms}
+	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts,
+		func(ctx context.Context, name string, m personal.Messages) error {
+			_, err := remover.Remove(ctx, name, m)
 			return err
-		}
-		if err := p.hosting.Load(ctx); err != nil { // it deletes the compiled programs of the account
-			return err
-		}
-		return p.packages.Load(ctx)
-	})
+		})
+}
+
+// reloadPrograms reads the programs and packages after the erasure of an account, and deletes its compiled programs.
+func (p *Portal) reloadPrograms(ctx context.Context) error {
+	if err := p.hosting.Load(ctx); err != nil {
+		return err
+	}
+	return p.packages.Load(ctx)
 }

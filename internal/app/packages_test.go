@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/internal/personal"
 	"agentsite/internal/testing/apptest"
 	"agentsite/internal/testing/wasmtest"
 )
@@ -247,4 +248,20 @@ func TestPackages_Versions(t *testing.T) {
 		t.Errorf("for its author: %+v", got)
 	}
 	ada.Must(http.MethodDelete, "/api/v1/hosting/modules/"+hash, nil, http.StatusNoContent)
+}
+
+// The packages of an account that the operator removes are gone at once, as after an erasure by the person.
+func TestPackages_OfARemovedAccount(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	eve, guest := p.Operator(t, "eve").NewToken(), p.User(t, "ada").NewToken()
+	p.Operator(t, "boss")
+	publishPackage(t, eve, "hello", "1.0.0", wasmtest.Says("Hello.").Bytes(), nil)
+	guest.Must(http.MethodGet, "/api/v1/packages/hello", nil, http.StatusOK)
+	c := p.OpenControl(t)
+	defer c.Close()
+	if _, err := c.RemoveUser(t.Context(), "eve", personal.KeepMessages); err != nil {
+		t.Fatal(err)
+	}
+	guest.Must(http.MethodGet, "/api/v1/packages/hello", nil, http.StatusNotFound)
 }

@@ -293,6 +293,7 @@ type localControl struct {
 	examiner Examiner
 	rooms    RoomLeaver
 	agents   AgentIndex
+	reload   func(ctx context.Context) error // nil for a stopped portal; see Remover
 }
 
 var system = ident.Actor{Kind: ident.System}

@@ -43,11 +43,13 @@ type Remover struct {
 	DB       *store.DB
 	Rooms    RoomLeaver
 	Agents   AgentIndex
+	// Reload is called at the end, for services that keep programs and packages in memory. It may be nil.
+	Reload func(ctx context.Context) error
 }
 
 // RemoveUser implements Control.
 func (c *localControl) RemoveUser(ctx context.Context, name string, messages personal.Messages) (Removal, error) {
-	return Remover{c.accounts, c.db, c.rooms, c.agents}.Remove(ctx, name, messages)
+	return Remover{c.accounts, c.db, c.rooms, c.agents, c.reload}.Remove(ctx, name, messages)
 }
 
 // Remove erases the account of a name with its data. Each step is a transaction of its own, because an account can have
@@ -104,7 +106,10 @@ func (c Remover) Remove(ctx context.Context, name string, messages personal.Mess
 	if out.Copies, err = c.DB.OlderCopies(); err != nil {
 		return out, err
 	}
-	return out, c.DB.PurgeErased(ctx)
+	if err := c.DB.PurgeErased(ctx); err != nil || c.Reload == nil {
+		return out, err
+	}
+	return out, c.Reload(ctx)
 }
 
 // ExportUser implements Control.
