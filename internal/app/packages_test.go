@@ -247,6 +247,7 @@ func TestPackages_Versions(t *testing.T) {
 	if got := awaitPackage(t, ada, "hello", nil); got.State != "withdrawn" {
 		t.Errorf("for its author: %+v", got)
 	}
+	ada.Must(http.MethodPost, "/api/v1/packages/hello/1.9.0/kill", map[string]string{"note": "It lies."}, http.StatusOK)
 	ada.Must(http.MethodDelete, "/api/v1/hosting/modules/"+hash, nil, http.StatusNoContent)
 }
 

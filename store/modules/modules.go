@@ -93,7 +93,7 @@ func (d *Modules) DeleteModule(ctx context.Context, accountID, hash string) erro
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		err = t.Get(&name, `SELECT name FROM packages WHERE account_id = ? AND module = ? AND state <> 'withdrawn'
+		err = t.Get(&name, `SELECT name FROM packages WHERE account_id = ? AND module = ? AND state NOT IN ('withdrawn', 'killed')
 			LIMIT 1`, accountID, hash)
 		if err == nil {
 			return fault.New(fault.Conflict, "The package %s has this program. Withdraw that version first.", name)
