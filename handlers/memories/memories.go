@@ -153,16 +153,16 @@ func (h *Handlers) showMemories(w http.ResponseWriter, r *http.Request, actor id
 	if !actor.IsPerson() {
 		return respond.SeeOther(w, r, "/login?next="+url.QueryEscape(pageOf(r.URL.Query().Get("agent"))))
 	}
-	return h.renderPage(w, r, actor, http.StatusOK, templates.MemoriesView{})
-}
-
-// renderPage renders the page. v may have the text of a refused edit and its errors.
-func (h *Handlers) renderPage(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
-	v templates.MemoriesView) error {
 	page, err := h.readPage(r, actor)
 	if err != nil {
 		return err
 	}
+	return h.renderPage(w, r, actor, http.StatusOK, page, templates.MemoriesView{})
+}
+
+// renderPage renders a page of memories. v may have the text of a refused edit and its errors.
+func (h *Handlers) renderPage(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, page memory.Page,
+	v templates.MemoriesView) error {
 	q := r.URL.Query()
 	v.Agent, v.Query = h.agentOf(q.Get("agent")), strings.TrimSpace(q.Get("q"))
 	for _, m := range page.Memories {
@@ -203,6 +203,10 @@ func (h *Handlers) fillDecision(r *http.Request, actor ident.Actor, v *templates
 	}
 	if err != nil {
 		return err
+	}
+	if a.Elsewhere() || !memory.CanRemember(string(a.Kind), a.Config) {
+		v.None = true
+		return nil
 	}
 	list, err := h.grants.List(r.Context(), actor)
 	if err != nil {
@@ -273,11 +277,12 @@ func (h *Handlers) editOne(w http.ResponseWriter, r *http.Request, actor ident.A
 		return respond.SeeOther(w, r, withDone(m.Agent, "saved", id))
 	}
 	messages, code, ok := pages.FieldErrors(w, err)
-	if !ok || !actor.IsPerson() {
+	if !ok || m.ID == "" {
 		return err
 	}
-	return h.renderPage(w, r, actor, code, templates.MemoriesView{EditID: id, EditText: in.Get("text"),
-		Errors: messages})
+	// Only this memory is shown, because a page of the newest ones might be without it, and lose the text.
+	return h.renderPage(w, r, actor, code, memory.Page{Memories: []memory.Memory{m}},
+		templates.MemoriesView{EditID: id, EditText: in.Get("text"), Errors: messages})
 }
 
 // withDone returns the page of an agent's memories with a confirmation.

@@ -212,6 +212,34 @@ func TestMemory_IsNotedByTheModel(t *testing.T) {
 	}
 }
 
+// The page offers no memory for an agent without one, and shows a memory alone after a refused edit of it.
+func TestMemory_Page(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada, model := p.User(t, "ada"), agenttest.NewOpenAIServer(t)
+	model.Script(newMind().turn)
+	agent := rememberer(p.User(t, "eve"), model)
+	page := ada.Must(http.MethodGet, "/account/memories?agent=calc", nil, http.StatusOK).Body
+	if !strings.Contains(page, "This agent has no memory.") || strings.Contains(page, "/account/memories/decide") {
+		t.Error("the memory of calc can be turned on")
+	}
+	page = ada.Must(http.MethodGet, "/account/memories?agent="+agent, nil, http.StatusOK).Body
+	if strings.Contains(page, "This agent has no memory.") || !strings.Contains(page, "/account/memories/decide") {
+		t.Error("the memory of an agent that has one cannot be turned on")
+	}
+	turnOn(ada, agent)
+	talk := talkTo(t, ada, agent)
+	talk.say("remember: The person likes tea.")
+	talk.say("remember: The person likes jam.")
+	list := memoriesOf(ada, "").Memories
+	long := strings.Repeat("tea ", 300)
+	page = ada.Must(http.MethodPost, "/account/memories/"+list[1].ID, form("text", long), http.StatusBadRequest).Body
+	if !strings.Contains(page, strings.TrimSpace(long)) || strings.Contains(page, "likes jam") ||
+		!strings.Contains(page, "at most 1000") {
+		t.Errorf("after a refused edit: %s", page)
+	}
+}
+
 // memoryCells are the requests of the routes of memories.
 func memoryCells() map[string]cell {
 	var once sync.Once

@@ -136,7 +136,7 @@ func (s *Service) Count(ctx context.Context, actor ident.Actor, agent string) (i
 	return s.cfg.Store.CountMemories(ctx, actor.ID, agent)
 }
 
-// Edit gives a memory of the actor another text.
+// Edit gives a memory of the actor another text. If only the text is refused, it returns the memory with the fault.
 func (s *Service) Edit(ctx context.Context, actor ident.Actor, id, text string) (Memory, error) {
 	m, err := s.ownMemory(ctx, actor, id)
 	if err != nil {
