@@ -197,6 +197,9 @@ func TestMemory_IsNotedByTheModel(t *testing.T) {
 	// Without a decision nothing is noted.
 	bob := p.User(t, "bob")
 	talkTo(t, bob, agent).say("Hi.\nfact: The person plays chess.")
+	// What is said later is noted later.
+	talkTo(t, ada, agent).say("Hello once more.")
+	<-m.noted
 	if list := memoriesOf(bob, ""); len(list.Memories) > 0 {
 		t.Fatalf("noted without a permission: %+v", list)
 	}
