@@ -113,16 +113,15 @@ func (s *Service) forgetLast(ctx context.Context, u Use, have []Memory) (string,
 }
 
 func (s *Service) forgetAbout(ctx context.Context, u Use, have []Memory, about string) (string, bool, error) {
-	var ids []string
-	err := s.shelves.useShelf(ctx, u.Place, u.RoomID != "", func(b *shelf) {
-		ids = b.searchTexts(about, tagOf(u.Place), maxListed, noCosine)
+	fit, err := s.searchShelf(ctx, u.Place, u.RoomID != "", func(b *shelf) []string {
+		return b.searchTexts(about, tagOf(u.Place), maxListed, noCosine)
 	})
 	if err != nil {
 		return "", false, err
 	}
 	var found []Memory
 	for _, m := range have {
-		if slices.Contains(ids, m.ID) {
+		if slices.ContainsFunc(fit, func(f Memory) bool { return f.ID == m.ID }) {
 			found = append(found, m)
 		}
 	}

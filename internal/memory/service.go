@@ -96,25 +96,50 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, f Filter, query s
 
 // findMemories returns the memories of a person that fit a query.
 func (s *Service) findMemories(ctx context.Context, personID string, f Filter, query string) ([]Memory, error) {
-	var ids []string
 	n := f.Limit
 	if f.Agent != "" {
 		n = 4 * maxPage // the agent is known only after they were read
 	}
-	err := s.shelves.useShelf(ctx, Place{PersonID: personID}, false, func(b *shelf) {
-		ids = b.searchTexts(query, "", n, personCosine)
+	list, err := s.searchShelf(ctx, Place{PersonID: personID}, false, func(b *shelf) []string {
+		return b.searchTexts(query, "", n, personCosine)
 	})
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.readMemories(ctx, ids, func(m Memory) bool {
-		return m.PersonID == personID && (f.Agent == "" || m.Agent == f.Agent)
+	list = slices.DeleteFunc(list, func(m Memory) bool {
+		return m.PersonID != personID || f.Agent != "" && m.Agent != f.Agent
 	})
 	return list[:min(len(list), f.Limit)], err
 }
 
-// readMemories returns the memories with ids for which keep is true, in the order of the ids.
-func (s *Service) readMemories(ctx context.Context, ids []string, keep func(Memory) bool) ([]Memory, error) {
+// maxSearches bounds the searches of one query.
+const maxSearches = 4
+
+// searchShelf returns the memories that a search finds on the shelf of a place. Some may have been deleted with their
+// agent, room or account: it takes them off the shelf and searches again, because they took places of others.
+func (s *Service) searchShelf(ctx context.Context, p Place, room bool, search func(*shelf) []string) (list []Memory,
+	err error) {
+	for range maxSearches {
+		var ids []string
+		if err := s.shelves.useShelf(ctx, p, room, func(b *shelf) { ids = search(b) }); err != nil {
+			return nil, err
+		}
+		if list, err = s.readMemories(ctx, ids); err != nil || len(list) == len(ids) {
+			return list, err
+		}
+		err := s.shelves.useShelf(ctx, p, room, func(b *shelf) {
+			for _, id := range ids {
+				if !slices.ContainsFunc(list, func(m Memory) bool { return m.ID == id }) {
+					b.removeMemory(id)
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// readMemories returns the memories with ids that exist, in the order of the ids.
+func (s *Service) readMemories(ctx context.Context, ids []string) ([]Memory, error) {
 	list, err := s.cfg.Store.MemoriesByID(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -123,7 +148,6 @@ func (s *Service) readMemories(ctx context.Context, ids []string, keep func(Memo
 	for i, id := range ids {
 		at[id] = i
 	}
-	list = slices.DeleteFunc(list, func(m Memory) bool { return !keep(m) })
 	slices.SortFunc(list, func(a, b Memory) int { return at[a.ID] - at[b.ID] })
 	return list, nil
 }
@@ -295,19 +319,22 @@ func (s *Service) Recall(ctx context.Context, u Use, text string, n int) ([]Memo
 		text = strings.ToValidUTF8(text[:maxQuery], "")
 	}
 	tag := tagOf(u.Place)
-	var ids []string
-	err := s.shelves.useShelf(ctx, u.Place, u.RoomID != "", func(b *shelf) {
-		ids = b.searchTexts(text, tag, 2*n, agentCosine)
+	list, err := s.searchShelf(ctx, u.Place, u.RoomID != "", func(b *shelf) []string {
+		ids := b.searchTexts(text, tag, 2*n, agentCosine)
 		for _, id := range b.newestOf(tag, n) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}
+		return ids
 	})
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.readUsable(ctx, u, ids)
+	list = slices.DeleteFunc(list, func(m Memory) bool {
+		return m.AgentID != u.AgentID || m.RoomID != u.RoomID || m.RoomID == "" && m.PersonID != u.PersonID
+	})
+	list, err = s.keepUsable(ctx, u, list)
 	if err != nil {
 		return nil, err
 	}
@@ -322,17 +349,6 @@ func (s *Service) Recall(ctx context.Context, u Use, text string, n int) ([]Memo
 		err = s.cfg.Store.MarkUsed(ctx, used, now)
 	}
 	return list, err
-}
-
-// readUsable returns the memories with ids that the agent may use in this place now.
-func (s *Service) readUsable(ctx context.Context, u Use, ids []string) ([]Memory, error) {
-	list, err := s.readMemories(ctx, ids, func(m Memory) bool {
-		return m.AgentID == u.AgentID && m.RoomID == u.RoomID && (m.RoomID != "" || m.PersonID == u.PersonID)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s.keepUsable(ctx, u, list)
 }
 
 // keepUsable keeps the memories that the agent may use now: those of a person with a permission in force, and those to

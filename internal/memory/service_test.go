@@ -2,12 +2,14 @@ package memory_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"agentsite/internal/grant"
+	"agentsite/internal/ident"
 	"agentsite/internal/memory"
 )
 
@@ -95,5 +97,39 @@ func TestRoom_MemoriesBeforeAMemberCameAreHidden(t *testing.T) {
 				t.Errorf("%s from %d: recalled %q, listed %q", x.person, x.from, recalled.String(), listed)
 			}
 		}
+	}
+}
+
+// Memories that were deleted without the service take no places of others in what it finds.
+func TestShelf_ForgetsWhatTheStoreDeleted(t *testing.T) {
+	t.Parallel()
+	n, place := &notes{}, memory.Place{PersonID: "ada", AgentID: "minder"}
+	for i := range 100 {
+		n.list = append(n.list, memory.Memory{ID: fmt.Sprintf("%03d", i), Place: place, Text: "Likes tea.",
+			UsedAt: time.Now()})
+	}
+	s, u := newService(n), memory.Use{Place: place}
+	ada := ident.Actor{Kind: ident.Person, ID: "ada"}
+	find := func() (recalled, listed int, said string) {
+		list, err := s.Recall(t.Context(), u, "tea", 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := s.List(t.Context(), ada, memory.Filter{Limit: 20}, "tea")
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _, err = s.Answer(t.Context(), u, "forget about tea")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list), len(page.Memories), said
+	}
+	if recalled, listed, said := find(); recalled != 16 || listed != 20 || !strings.HasPrefix(said, "Several") {
+		t.Fatalf("before: %d, %d, %q", recalled, listed, said)
+	}
+	n.list = n.list[90:] // the first ones are found first
+	if recalled, listed, said := find(); recalled != 10 || listed != 10 || !strings.Contains(said, "10.") {
+		t.Errorf("afterwards: %d, %d, %q", recalled, listed, said)
 	}
 }
