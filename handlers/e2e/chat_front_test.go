@@ -345,6 +345,12 @@ func (b *tab) connected() {
 	b.until("the stream", `document.readyState === "complete" && window.agentsite?.chat?.link?.open()`)
 }
 
+// listens waits until the stream of news is open: it brings messages of other chats.
+func (b *tab) listens() {
+	b.t.Helper()
+	b.until("the stream of news", `document.readyState === "complete" && window.agentsite?.news?.open()`)
+}
+
 // saidThere waits until the people's messages on the page are these.
 func (b *tab) saidThere(want ...string) {
 	b.t.Helper()

@@ -35,7 +35,7 @@ func TestChat_NewsOnEveryPage(t *testing.T) {
 	b.open("/docs")
 	b.until("the page listening", `document.readyState === "complete" && window.agentsite?.badge`)
 	number := `document.querySelector('.main-nav a[href="/chat"] .unread')?.innerText.replace(/\D/g, "")`
-	b.until("the stream of news", `performance.getEntriesByType("resource").some((e) => e.name.includes("/api/v1/conversations"))`)
+	b.listens()
 	before := eval[string](b, number+` || "0"`)
 	bob.Say(loud, "Are you there, @ada?")
 	b.until("a higher number", `Number(`+number+`) > `+before)

@@ -110,7 +110,7 @@ func TestChatsBeside_IsLive(t *testing.T) {
 			eval[bool](b, `window.__same = true`)
 			row := `document.querySelector('.chats-row[href="/chat/` + shared + `"]')`
 			before := eval[int](b, `parseInt(`+row+`.querySelector(".unread")?.textContent || "0", 10)`)
-			b.until("the stream of news", `performance.getEntriesByType("resource").some((e) => e.name.includes("/api/v1/conversations"))`)
+			b.listens()
 			bob.Say(shared, "News from bob")
 			b.until("the other chat on top", first+` === "/chat/`+shared+`"`)
 			b.until("it is marked", `parseInt(`+row+`.querySelector(".unread").textContent, 10) > `+strconv.Itoa(before)+` && `+row+`.matches(".chat-unread")`)
@@ -133,4 +133,35 @@ func TestChatsBeside_IsLive(t *testing.T) {
 			c.clean("the other tab")
 		})
 	}
+}
+
+// lateNews holds the stream of news back until the page calls __listen.
+const lateNews = `(() => {
+	const request = navigator.locks.request.bind(navigator.locks);
+	const held = new Promise((done) => { window.__listen = done; });
+	navigator.locks.request = async (...args) => { await held; return request(...args); };
+})()`
+
+// TestChatsBeside_CatchesUp has messages between the page and the first event of its stream: the list shows them when
+// the stream opens.
+func TestChatsBeside_CatchesUp(t *testing.T) {
+	root := needBrowser(t)
+	t.Parallel()
+	p := apptest.Start(t)
+	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	bob.Meets(ada)
+	shared, open := bob.Conversation("ada"), ada.Conversation("calc")
+	b := visit(t, root, p, desk).as(ada)
+	b.preload(lateNews)
+	b.enterRoom(open)
+	b.until("the first chat on top", `document.querySelector(".chats-row").getAttribute("href") === "/chat/`+open+`"`)
+	bob.Say(shared, "News from bob")
+	fresh := bob.Conversation("ada")
+	bob.Say(fresh, "A chat that the list does not have")
+	eval[bool](b, `(window.__listen(), true)`)
+	b.listens()
+	row := `document.querySelector('.chats-row[href="/chat/` + shared + `"]')`
+	b.until("the mark", row+`?.matches(".chat-unread") && `+row+`.querySelector(".unread").textContent.startsWith("1")`)
+	b.until("the order", `[...document.querySelectorAll(".chats-row")].slice(0, 2).map((r) => r.getAttribute("href")).join() === "/chat/`+fresh+`,/chat/`+shared+`"`)
+	b.clean("news before the stream")
 }

@@ -82,6 +82,21 @@
     if (e.conversation_id !== chat.id) mark(row, unreadOf(row) + 1);
     moveUp(row);
   });
+  // The numbers of all chats, newest first, when the stream of news opens: those whose number grew got messages that
+  // did not come by it. A chat without a row is added if it is newer than one that has a row.
+  document.addEventListener("agentsite:counts", ({ detail: counts }) => {
+    const others = counts.filter((c) => c.id !== chat.id);
+    const last = others.findLastIndex((c) => rowOf(c.id));
+    const grown = others.filter((c, i) => {
+      const row = rowOf(c.id);
+      return row ? Math.min(c.unread, most) > unreadOf(row) : i < last && c.unread > 0;
+    });
+    for (const c of grown.reverse()) moveUp(rowOf(c.id) || addRow(c.id, c.title));
+    for (const c of others) {
+      const row = rowOf(c.id);
+      if (row) mark(row, c.unread);
+    }
+  });
   document.addEventListener("agentsite:read", ({ detail: id }) => {
     const row = rowOf(id);
     if (row) mark(row, 0);

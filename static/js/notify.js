@@ -89,14 +89,34 @@
     }
     const answer = await fetch("/api/v1/conversations?limit=50", { headers: { Accept: "application/json" } }).catch(() => null);
     const body = answer && answer.ok && (await answer.json().catch(() => null));
-    if (!body || !Array.isArray(body.conversations)) return;
-    for (const id of [...unread.keys()]) if (id !== here) unread.delete(id);
-    for (const c of body.conversations) {
-      if (c && typeof c.id === "string" && c.id !== here && Number(c.unread) > 0) unread.set(c.id, Number(c.unread));
+    const counts = cleanCounts(body && body.conversations);
+    if (!counts) return;
+    channel?.postMessage({ type: "counts", counts });
+    applyCounts(counts);
+  }
+
+  /** Returns the numbers of a list of conversations, newest first, or null if it is no list. */
+  function cleanCounts(list) {
+    if (!Array.isArray(list)) return null;
+    return list
+      .filter((c) => c && typeof c.id === "string" && Number.isSafeInteger(c.unread) && Number.isSafeInteger(c.last_seq))
+      .map((c) => ({ id: c.id, title: typeof c.title === "string" ? c.title.slice(0, 200) : "", unread: c.unread, last_seq: c.last_seq }));
+  }
+
+  const counted = new Map(); // conversation → greatest seq that is in its number
+  /** Sets all numbers. News that arrived while the portal counted stay, and news that it counted are not added again. */
+  function applyCounts(counts) {
+    for (const c of counts) {
+      const known = counted.get(c.id) || 0;
+      if (known > c.last_seq) c.unread = Math.max(c.unread + 1, unread.get(c.id) || 0);
+      else counted.set(c.id, c.last_seq);
     }
+    for (const id of [...unread.keys()]) if (id !== here) unread.delete(id);
+    for (const c of counts) if (c.id !== here && c.unread > 0) unread.set(c.id, c.unread);
     countedAt = Date.now();
     show();
     remember();
+    document.dispatchEvent(new CustomEvent("agentsite:counts", { detail: counts }));
   }
 
   // ---- notifications ----
@@ -175,7 +195,6 @@
     return { type: "news", conversation_id: e.conversation_id, seq: e.seq, title: text(e.title, 200), from: text(e.from, 200), snippet: text(e.snippet, 300), mention: e.mention === true, quiet: e.quiet === true };
   }
 
-  const counted = new Map(); // conversation → greatest seq
   function heard(e) {
     if ((counted.get(e.conversation_id) || 0) >= e.seq) return;
     counted.set(e.conversation_id, e.seq);
@@ -193,6 +212,9 @@
       if (data.type === "news") {
         const e = clean(data);
         if (e) heard(e);
+      } else if (data.type === "counts") {
+        const counts = cleanCounts(data.counts);
+        if (counts) applyCounts(counts);
       } else if (data.type === "read" && typeof data.conversation === "string") {
         if (data.conversation !== here) wasRead(data.conversation);
         remember();
@@ -204,15 +226,12 @@
   }
 
   function listen(done) {
-    let again = false;
     const news = site.live({
       path: () => "/api/v1/live",
       probe: "/api/v1/me",
       on: {
-        open() {
-          if (again) count(true); // events in between were not counted
-          again = true;
-        },
+        // The stream begins now: messages since the page was made, or since the last stream, did not come by it.
+        open: () => count(true),
         state: (s) => s === "over" && done?.(),
         event(raw) {
           const e = clean(raw);
@@ -223,6 +242,7 @@
         },
       },
     });
+    site.news = news;
     news.connect();
   }
   // Whoever has the lock listens; when that tab goes, the next one does.
