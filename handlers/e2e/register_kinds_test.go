@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/internal/app"
 	"agentsite/internal/cli"
@@ -165,6 +166,26 @@ func runShown(t *testing.T, shown string) (end func()) {
 	}
 }
 
+// awaitAlive waits until the API says that an agent answers.
+func awaitAlive(t *testing.T, c *apptest.Client, agent string) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var a struct{ Liveness struct{ State string } }
+		if c.Get(http.MethodGet, "/api/v1/agents/"+agent, nil, http.StatusOK, &a); a.Liveness.State == "alive" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s is %s", agent, a.Liveness.State)
+		}
+	}
+}
+
 // TestRegister_ProgramInFourClicks goes from the home page of an account to the answer of a program on its laptop: at
 // most four clicks, and one command that is copied whole, which also fetches the portal's executable.
 func TestRegister_ProgramInFourClicks(t *testing.T) {
@@ -211,6 +232,7 @@ func TestRegister_ProgramInFourClicks(t *testing.T) {
 				t.Errorf("the file has %d bytes, the executable %d; headers %v", len(got.Body), len(want), got.Header)
 			}
 			end := runShown(t, command)
+			awaitAlive(t, ann, "laptop-"+name)
 			b.fill("#text", "Are you there?")
 			clicks++
 			b.press(".connect .say button")
