@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -77,8 +78,7 @@ func start(t *testing.T, which string) string {
 			case <-ended:
 				running = false
 			case <-tick.C:
-				if resp, err := http.Get("http://" + address + "/.well-known/agent-card.json"); err == nil {
-					resp.Body.Close()
+				if servesAdder("http://" + address) {
 					return "http://" + address
 				}
 			}
@@ -86,6 +86,17 @@ func start(t *testing.T, which string) string {
 	}
 	t.Fatal("it does not start")
 	return ""
+}
+
+// servesAdder reports whether the example answers at an address, and no other program that has its port.
+func servesAdder(base string) bool {
+	resp, err := http.Get(base + "/.well-known/agent-card.json")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var card struct{ Name string }
+	return resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(&card) == nil && card.Name == "Adder"
 }
 
 // Each example does one task of a team and declines another one, by moves.
