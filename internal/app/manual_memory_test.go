@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// The page of the manual about memory: its commands run as they stand, in the order in which a person needs them. It needs
-// bash and curl.
+// The page of the manual about memory: its commands run as they stand, in the order of the page, with a token of the scopes that
+// it names. It needs bash and curl.
 func TestManual_Memory(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "curl"} {
@@ -28,7 +28,7 @@ func TestManual_Memory(t *testing.T) {
 	model.Script(m.turn)
 	p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = model.Base(agenttest.Scripted), "house" })
 	ada := p.User(t, "ada")
-	token := ada.NewToken()
+	token := ada.NewToken("account", "agents:write")
 	page, ok := docs.FindPage("memory")
 	if !ok {
 		t.Fatal("the page is gone")
@@ -49,13 +49,13 @@ func TestManual_Memory(t *testing.T) {
 		}
 		return string(out)
 	}
-	run(blocks[2][1])
-	if got := run(blocks[0][1]); !strings.Contains(got, `"tool":"memory"`) {
+	run(blocks[0][1])
+	if got := run(blocks[1][1]); !strings.Contains(got, `"tool":"memory"`) {
 		t.Errorf("grant: %s", got)
 	}
 	talkTo(t, ada, "minder").say("remember: The person has a dog named Rex.")
 	talkTo(t, ada, "minder").say("remember: The person likes tea.")
-	if got := run(blocks[1][1]); !strings.Contains(got, "named Rex") || !strings.Contains(got, "named Max") ||
+	if got := run(blocks[2][1]); !strings.Contains(got, "named Rex") || !strings.Contains(got, "named Max") ||
 		!strings.Contains(got, `"deleted":1`) {
 		t.Errorf("memories: %s", got)
 	}
