@@ -30,8 +30,8 @@ func runPackageInit(_ context.Context, e env, fs *flags, args []string) error {
 	if err := scaffold.MakeFolder(args[0], fs.lang); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "%s has a package in %s: edit %s, then run `agentsite package build %s`\n", args[0], fs.lang,
-		scaffold.ManifestFile, args[0])
+	fmt.Fprintf(e.stdout, "The folder %s has a package in %s. Edit %s, then run `agentsite package build %s`.\n",
+		args[0], fs.lang, scaffold.ManifestFile, args[0])
 	return nil
 }
 
@@ -141,7 +141,7 @@ func runPackageFetch(ctx context.Context, e env, fs *flags, args []string) error
 	}
 	name := p.Name + "-" + p.Version + ".wasm"
 	if name != filepath.Base(name) || p.Size < 1 || p.Size > maxAnswer {
-		return fmt.Errorf("%s describes the package %.80q wrongly", c.base, args[0])
+		return fmt.Errorf("the answer of %s about the package %.80q has a wrong name or size", c.base, args[0])
 	}
 	b, err := c.fetchModule(ctx, p, p.Handle)
 	if apiErr, ok := errors.AsType[apiError](err); ok && apiErr.Kind == "not_found" && p.Handle != p.Name {

@@ -82,7 +82,7 @@ func (s *Service) Answer(ctx context.Context, u Use, text string, self ...string
 func (s *Service) forgetOwn(ctx context.Context, u Use, list []Memory) (string, bool, error) {
 	own := slices.DeleteFunc(slices.Clone(list), func(m Memory) bool { return m.PersonID != u.PersonID })
 	if len(own) == 0 && len(list) > 0 {
-		return "Another person said this, and only they can have it forgotten.", true, nil
+		return "Another person said this; only that person can delete it.", true, nil
 	}
 	n, err := s.dropMemories(ctx, u.PersonID, own)
 	if err != nil {

@@ -195,7 +195,7 @@ func (s *Service) DeleteAll(ctx context.Context, actor ident.Actor, agent string
 		return 0, err
 	}
 	if agent == "" {
-		return 0, fault.Field("agent", "name the agent that shall forget")
+		return 0, fault.Field("agent", "name the agent whose memories to delete")
 	}
 	ids, err := s.cfg.Store.DeleteMemoriesOf(ctx, actor.ID, agent)
 	if err != nil {
@@ -243,7 +243,9 @@ func (s *Service) dropMemories(ctx context.Context, personID string, list []Memo
 	return n, nil
 }
 
-func errNone(id string) error { return fault.New(fault.NotFound, "You have no memory %.80q.", id) }
+func errNone(id string) error {
+	return fault.New(fault.NotFound, "There is no memory with the id %.80q.", id)
+}
 
 // checkAccount returns a fault unless the actor has an account and full rights to it.
 func checkAccount(actor ident.Actor) error {

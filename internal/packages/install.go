@@ -73,11 +73,11 @@ func (s *Service) checkInstall(p *Package) error {
 	}
 	var c fault.Check
 	c.Field(p.Usable(), "package", "version %s is %s", p.Version, p.State)
-	c.Field(p.Entry == "run", "package", "is called by %q, which this portal cannot", p.Entry)
+	c.Field(p.Entry == "run", "package", "has the entry %q, which this portal cannot call", p.Entry)
 	c.Field(p.Limits.MemoryMiB <= s.cfg.Bounds.MemoryMiB && p.Limits.Seconds <= s.cfg.Bounds.Seconds, "package",
 		"needs more memory or time than programs have here: %d MiB and %d s", s.cfg.Bounds.MemoryMiB, s.cfg.Bounds.Seconds)
 	for _, g := range p.Grants {
-		c.Field(knownGrant(g.Name), "package", "needs %.80q, which this portal does not have", g.Name)
+		c.Field(knownGrant(g.Name), "package", "needs the grant %.80q, which this portal does not know", g.Name)
 	}
 	return c.Err()
 }

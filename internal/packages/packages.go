@@ -228,21 +228,21 @@ func CheckManifest(m *Manifest, bounds Limits) error {
 	c.Field(ident.CheckForm(m.Name) == nil, "name", "use 2 to 40 of a–z, 0–9 and -, beginning with a letter")
 	c.Field(validVersion(m.Version), "version", "use a version such as 1.0.0 or 1.1.0-rc.1")
 	m.Summary, m.Licence = record.CleanLine(m.Summary), record.CleanLine(m.Licence)
-	c.Field(m.Summary != "" && len([]rune(m.Summary)) <= maxSummary, "summary", "say in 1 to %d characters what it does",
-		maxSummary)
+	c.Field(m.Summary != "" && len([]rune(m.Summary)) <= maxSummary, "summary",
+		"describe the program in 1 to %d characters", maxSummary)
 	c.Field(m.Licence != "" && len(m.Licence) <= record.MaxLicence, "licence",
 		"name the licence, for example MIT or Apache-2.0")
 	if m.Entry == "" {
 		m.Entry = "run"
 	}
-	c.Field(m.Entry == "run", "entry", "is run: portals call no other function")
+	c.Field(m.Entry == "run", "entry", "must be run: portals call no other function")
 	c.Field(len(m.Grants) <= record.MaxGrants, "grants", "name at most %d", record.MaxGrants)
 	seen := make(map[string]bool)
 	for i := range m.Grants {
 		g := &m.Grants[i]
 		g.Name, g.Why = strings.ToLower(record.CleanLine(g.Name)), record.CleanLine(g.Why)
 		c.Field(knownGrant(g.Name) && !seen[g.Name], "grants",
-			"%.80q is none, or is there twice; use find, ask, model, or host: with a host", g.Name)
+			"%.80q is unknown or named twice; use find, ask, model, or host: with a host", g.Name)
 		c.Field(g.Why != "" && len(g.Why) <= record.MaxGrantReason, "grants",
 			"say for operators why it needs %.80q, in at most %d bytes", g.Name, record.MaxGrantReason)
 		seen[g.Name] = true

@@ -231,7 +231,7 @@ func (d *Memories) SetMemoryText(ctx context.Context, personID, id, text string)
 			return err
 		}
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, fault.New(fault.NotFound, "You have no memory %.80q.", id))
+			return errors.Join(err, fault.New(fault.NotFound, "There is no memory with the id %.80q.", id))
 		}
 		return nil
 	}))

@@ -129,7 +129,7 @@ func (p *Pages) loadPicture(ctx context.Context, actor ident.Actor, address stri
 		return nil, fault.Limited(wait, "You loaded many pictures in a short time. Wait a moment.")
 	}
 	if !p.running.Begin(reader) {
-		return nil, fault.Limited(time.Second, "You load other pictures. Wait until one of them is there.")
+		return nil, fault.Limited(time.Second, "Other pictures are still loading. Try again in a moment.")
 	}
 	defer p.running.End(reader)
 	select {

@@ -48,7 +48,7 @@ func MakeFolder(dir, lang string) error {
 	}
 	name := filepath.Base(filepath.Clean(dir))
 	if have, err := os.ReadDir(dir); err == nil && len(have) > 0 {
-		return fmt.Errorf("%s is not empty", dir)
+		return fmt.Errorf("the folder %s is not empty; name a new one", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -56,7 +56,7 @@ func MakeFolder(dir, lang string) error {
 		Summary: "Splits a bill between people.", Licence: "MIT", Entry: "run", Grants: []packages.Grant{},
 		Languages: []string{"en"}}}
 	if err := packages.CheckManifest(&m.Manifest, Bounds); err != nil {
-		return fmt.Errorf("the folder names the package: %w", err)
+		return fmt.Errorf("the package is named like its folder: %w", err)
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -149,7 +149,7 @@ func stepsOf(lang string) ([]step, error) {
 		return []step{{nil, []string{"rustc", "--edition", "2021", "--target", "wasm32-unknown-unknown", "--crate-type",
 			"cdylib", "-C", "opt-level=s", "-C", "strip=symbols", "-o", Module, "program.rs"}}}, nil
 	}
-	return nil, fmt.Errorf("%s: %q in lang has no way to be built here; build %s yourself", ManifestFile, lang, Module)
+	return nil, fmt.Errorf("%s: there is no build for the lang %q; build %s yourself", ManifestFile, lang, Module)
 }
 
 // BuildModule builds the module of a folder, with the tools of its language. Their output goes to out.
