@@ -151,7 +151,7 @@ func chatSide(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = toggle(chatHref(v.ID)+"/archive", "archived", v.Archived, "archive", "Archive", "Take out of the archive").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = toggle(chatHref(v.ID)+"/archive", "archived", v.Archived, "archive", "Archive", "Unarchive").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -213,7 +213,7 @@ func chatSide(v ConversationView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Grants) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<section class=\"side-part\" aria-labelledby=\"side-grants\"><h2 id=\"side-grants\">Without asking you</h2><ul class=\"plain-list\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<section class=\"side-part\" aria-labelledby=\"side-grants\"><h2 id=\"side-grants\">Permissions in this chat</h2><ul class=\"plain-list\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

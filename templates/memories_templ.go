@@ -68,7 +68,7 @@ func Memories(p Page, v MemoriesView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>What agents remember of you</h1><a href=\"/account\">Your account</a></div><p class=\"quiet\">An agent remembers something only if you let it. It gets it back in later conversations with you, and only you see it: no other person or agent, nor the owner of the agent. <a href=\"/docs/memory\">How memory works</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>What agents remember of you</h1><a href=\"/account\">Your account</a></div><p class=\"quiet\">An agent remembers something only if you let it, and can use it in later conversations with you. This portal shows it to no other person or agent, nor to the owner of the agent. <a href=\"/docs/memory\">How memory works</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -287,7 +287,7 @@ func memoryDecision(v MemoriesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<strong>It asks you</strong> each time before it remembers something. ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<strong>Not turned on.</strong> It remembers nothing until you allow it: here, or in the chat if it asks. ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

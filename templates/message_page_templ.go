@@ -171,7 +171,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Pictures) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<section class=\"block\" aria-labelledby=\"pictures-title\"><h2 id=\"pictures-title\">Pictures of other sites</h2><p class=\"quiet\">This portal loads a picture once you press its button, so that the other site learns nothing of you.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<section class=\"block\" aria-labelledby=\"pictures-title\"><h2 id=\"pictures-title\">Pictures of other sites</h2><p class=\"quiet\">The portal loads a picture only when you press its button. The other site sees the portal's address, not yours.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -92,7 +92,8 @@ func (d *Form) offerTools(v *templates.AgentFormView, mine []hub.Agent, chosen [
 	return chosen
 }
 
-const rememberHint = "It may keep facts about a person for later, once the person allows it. You never see them."
+const rememberHint = "It may keep facts about people who allow it. This portal shows them to no other account; " +
+	"a program of yours gets those that it recalls."
 
 // portalTools returns the choices find, ask and memory, of which the named ones are selected.
 func portalTools(chosen []string) []templates.Option {
