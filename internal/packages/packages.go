@@ -186,21 +186,28 @@ func (s *Service) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.replaceOwn(list, kills) {
+		s.cfg.Changed()
+	}
+	return nil
+}
+
+// replaceOwn replaces the packages of this portal and the kill notices, and reports whether packages changed.
+func (s *Service) replaceOwn(list []Package, kills []Kill) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := len(s.own)
+	before := s.own
 	s.own, s.kills = make(map[string]*Package), make(map[string]Kill)
 	for _, p := range list {
 		p.PortalID, p.Verified = string(s.cfg.Self), true
 		s.own[p.ID] = &p
+		was := before[p.ID]
+		changed = changed || was == nil || was.State != p.State || was.Note != p.Note || was.Author != p.Author
 	}
 	for _, k := range kills {
 		s.kills[k.Hash] = k
 	}
-	if len(s.own) < before {
-		s.cfg.Changed()
-	}
-	return nil
+	return changed || len(s.own) != len(before)
 }
 
 func (s *Service) beginChange(ctx context.Context) error {
@@ -331,18 +338,16 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Pack
 	if err := s.checkNew(&p); err != nil {
 		return Package{}, err
 	}
+	ctx = context.WithoutCancel(ctx) // what is stored is published
 	if err := s.cfg.Store.AddPackage(ctx, p); err != nil {
-		return Package{}, err
-	}
-	source := hosting.Source{Name: p.Name, Version: p.Version, Portal: p.PortalID}
-	if err := s.cfg.Modules.NameSource(ctx, actor.ID, m.Hash, source); err != nil {
 		return Package{}, err
 	}
 	s.mu.Lock()
 	s.own[p.ID] = &p
 	s.mu.Unlock()
 	s.cfg.Changed()
-	return p, nil
+	source := hosting.Source{Name: p.Name, Version: p.Version, Portal: p.PortalID}
+	return p, s.cfg.Modules.NameSource(ctx, actor.ID, m.Hash, source)
 }
 
 // checkNew returns a fault if a version cannot be added. The caller holds the turn of changes.

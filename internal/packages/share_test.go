@@ -3,6 +3,7 @@ package packages_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"testing"
 
@@ -107,6 +108,30 @@ func TestModules_OfPrivateProgramsAreNotShared(t *testing.T) {
 		if !x.shared && (!fault.Is(read, fault.NotFound) || !fault.Is(sent, fault.NotFound) ||
 			!fault.Is(installed, fault.Unavailable) || len(net.asked) != 1) {
 			t.Errorf("%s: %v, %v, %v, asked %v", x.name, read, sent, installed, net.asked)
+		}
+	}
+}
+
+// A version that the store has is published, whatever fails afterwards, and is noticed by a later reading, too.
+func TestPublish_IsWholeOnceStored(t *testing.T) {
+	t.Parallel()
+	changes := 0
+	mem := &stock{modules: []hosting.Module{{Hash: moduleHash.Hex(), AccountID: "ada"}}, nameErr: errors.New("full")}
+	s := newService(mem, nil, func() { changes++ })
+	ada := ident.Actor{Kind: ident.Operator, ID: "ada", Name: "ada"}
+	draft := packages.Draft{Module: moduleHash.Hex(), Manifest: packages.Manifest{Name: "one", Version: "1.0.0",
+		Summary: "Does one thing.", Licence: "MIT"}}
+	if _, err := s.Publish(t.Context(), ada, draft); err == nil {
+		t.Error("the failure is not reported")
+	}
+	if len(mem.packages) != 1 || len(s.Records()) != 1 || changes != 1 {
+		t.Errorf("%d stored, %d published, %d changes", len(mem.packages), len(s.Records()), changes)
+	}
+	changes = 0
+	for i, state := range []packages.State{packages.Published, packages.Deprecated, packages.Deprecated} {
+		mem.packages[0].State = state
+		if err := s.Load(t.Context()); err != nil || changes != min(i, 1) {
+			t.Errorf("reading %d: %d changes, %v", i, changes, err)
 		}
 	}
 }
