@@ -68,6 +68,9 @@ func (s *Service) RunOf(ctx context.Context, agentID string) *record.PackageRun 
 	m, ok := s.cfg.Modules.Find(program.OwnerID, program.Module)
 	hash, valid := record.HashFromHex(program.Module)
 	if err != nil || !ok || !valid || m.Source.Name == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.runs[s.cfg.Self], agentID)
 		return nil
 	}
 	r := record.PackageRun{Name: m.Source.Name, Version: m.Source.Version, Portal: record.PortalID(m.Source.Portal),

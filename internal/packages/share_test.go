@@ -135,3 +135,28 @@ func TestPublish_IsWholeOnceStored(t *testing.T) {
 		}
 	}
 }
+
+// program is the program of an agent.
+type program struct{ module string }
+
+func (p *program) ProgramOf(context.Context, string) (packages.Program, error) {
+	return packages.Program{Name: "runner", OwnerID: "ada", Module: p.module}, nil
+}
+
+// An agent that changed to a program of no package runs none any more.
+func TestRunOf_ForgetsAnEarlierPackage(t *testing.T) {
+	t.Parallel()
+	other := record.Hash(sha256.Sum256([]byte("other")))
+	mem, agent := &stock{modules: []hosting.Module{
+		{Hash: moduleHash.Hex(), AccountID: "ada", Source: hosting.Source{Name: "one", Version: "1.0.0", Portal: "p1me"}},
+		{Hash: other.Hex(), AccountID: "ada"}}}, &program{moduleHash.Hex()}
+	s := packages.New(packages.Config{Store: mem, Modules: mem, Programs: agent, Self: "p1me", Changed: func() {}})
+	one := &packages.Package{Manifest: packages.Manifest{Name: "one"}, PortalID: "p1me"}
+	if r := s.RunOf(t.Context(), "1"); r == nil || len(s.Runs(one)) != 1 {
+		t.Fatalf("it runs %+v, %+v", r, s.Runs(one))
+	}
+	agent.module = other.Hex()
+	if r := s.RunOf(t.Context(), "1"); r != nil || len(s.Runs(one)) != 0 {
+		t.Errorf("it runs %+v, %+v", r, s.Runs(one))
+	}
+}
