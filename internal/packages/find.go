@@ -232,6 +232,10 @@ func (s *Service) isPublished(hash string) bool {
 }
 
 func (s *Service) countDownload(ctx context.Context, id string) error {
+	if err := s.beginChange(ctx); err != nil {
+		return err
+	}
+	defer s.endChange()
 	if err := s.cfg.Store.CountDownload(ctx, id); err != nil {
 		return err
 	}

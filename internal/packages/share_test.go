@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hosting"
@@ -21,6 +22,7 @@ type stock struct {
 	modules  []hosting.Module
 	packages []packages.Package
 	nameErr  error
+	changing func() // during SetState
 }
 
 func (s *stock) Find(accountID, hash string) (hosting.Module, bool) {
@@ -47,6 +49,10 @@ func (s *stock) NameSource(ctx context.Context, id, hash string, source hosting.
 func (s *stock) AllPackages(context.Context) ([]packages.Package, error) { return s.packages, nil }
 func (s *stock) Kills(context.Context) ([]packages.Kill, error)          { return nil, nil }
 func (s *stock) CountDownload(context.Context, string) error             { return nil }
+func (s *stock) SetState(context.Context, ident.Actor, packages.Package) error {
+	s.changing()
+	return nil
+}
 func (s *stock) AddPackage(_ context.Context, p packages.Package) error {
 	s.packages = append(s.packages, p)
 	return nil
@@ -159,4 +165,34 @@ func TestRunOf_ForgetsAnEarlierPackage(t *testing.T) {
 	if r := s.RunOf(t.Context(), "1"); r != nil || len(s.Runs(one)) != 0 {
 		t.Errorf("it runs %+v, %+v", r, s.Runs(one))
 	}
+}
+
+// A download during a change of the state is counted.
+func TestDownloads_DuringAChangeAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mem := &stock{modules: []hosting.Module{{Hash: moduleHash.Hex(), AccountID: "ada"}},
+			packages: []packages.Package{{Manifest: packages.Manifest{Name: "one", Version: "1.0.0"}, ID: "01",
+				AccountID: "ada", Module: moduleHash.Hex(), State: packages.Published}}}
+		s := newService(mem, nil, func() {})
+		if err := s.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ada := ident.Actor{Kind: ident.Operator, ID: "ada"}
+		mem.changing = func() {
+			go func() {
+				if _, err := s.ModuleFor(t.Context(), moduleHash.Hex()); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		if _, err := s.SetState(t.Context(), ada, "one", "1.0.0", packages.Deprecated, "old"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if p, err := s.Find(ada, packages.Ref{Name: "one"}); err != nil || p.Downloads != 1 || p.State != packages.Deprecated {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
 }
