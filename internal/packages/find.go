@@ -147,16 +147,17 @@ func rankMatch(p *Package, words []string) int {
 }
 
 // Versions returns the versions of a package, the newest first. Withdrawn ones are shown to their author only. It is a
-// NotFound fault if there is none.
+// NotFound fault if there is none, and a Conflict fault if several portals claim the host; see claimants.
 func (s *Service) Versions(actor ident.Actor, ref Ref) ([]Package, error) {
 	if !actor.May(ident.AgentsRead) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
 	var list []Package
 	s.mu.RLock()
+	portals := s.claimants(ref.Portal)
 	for p := range s.allPackages() {
-		if p.Name == ref.Name && p.Portal == ref.Portal && (p.State != Withdrawn || p.AccountID == actor.ID) &&
-			(ref.Version == "" || p.Version == ref.Version) {
+		if p.Name == ref.Name && p.Portal == ref.Portal && slices.Contains(portals, p.PortalID) &&
+			(p.State != Withdrawn || p.AccountID == actor.ID) && (ref.Version == "" || p.Version == ref.Version) {
 			list = append(list, *p)
 		}
 	}
@@ -164,8 +165,31 @@ func (s *Service) Versions(actor ident.Actor, ref Ref) ([]Package, error) {
 	if len(list) == 0 {
 		return nil, errNoPackage(ref.Name)
 	}
+	if len(portals) > 1 {
+		return nil, fault.New(fault.Conflict, "Several portals claim to be %.260s. One of them must be verified first.",
+			ref.Portal)
+	}
 	slices.SortFunc(list, func(a, b Package) int { return compareVersions(&a, &b) })
 	return list, nil
+}
+
+// claimants returns the ids of the portals with packages that are at a host: only verified ones if there are such.
+// Of more than two it returns two. The caller holds mu.
+func (s *Service) claimants(host string) []string {
+	var verified, others []string
+	for p := range s.allPackages() {
+		to := &others
+		if p.Verified {
+			to = &verified
+		}
+		if p.Portal == host && len(*to) < 2 && !slices.Contains(*to, p.PortalID) {
+			*to = append(*to, p.PortalID)
+		}
+	}
+	if len(verified) > 0 {
+		return verified
+	}
+	return others
 }
 
 // Find returns one version of a package: the newest that may be hosted if the reference names none.

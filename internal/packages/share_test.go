@@ -196,3 +196,22 @@ func TestDownloads_DuringAChangeAreCounted(t *testing.T) {
 		}
 	})
 }
+
+// A host that several portals claim stands for the verified one, and for none if no portal is verified.
+func TestFind_OfAHostThatSeveralClaim(t *testing.T) {
+	t.Parallel()
+	a, b := recordtest.NewPortal("a"), recordtest.NewPortal("b")
+	actor, ref := ident.Actor{Kind: ident.Operator, ID: "ada"}, packages.Ref{Name: "one", Portal: "a.example"}
+	for _, x := range []struct {
+		a, b bool
+		want string
+	}{{true, false, string(a.ID)}, {false, true, string(b.ID)}, {false, false, ""}} {
+		s := newService(&stock{}, nil, func() {})
+		s.TakeRecord("a.example", x.a, onePackage(a))
+		s.TakeRecord("a.example", x.b, onePackage(b))
+		p, err := s.Find(actor, ref)
+		if x.want == "" && !fault.Is(err, fault.Conflict) || x.want != "" && (err != nil || p.PortalID != x.want) {
+			t.Errorf("%v, %v: %s, %v", x.a, x.b, p.PortalID, err)
+		}
+	}
+}
