@@ -69,7 +69,7 @@ func (o ownedAgents) OwnedAgent(ctx context.Context, actor ident.Actor, name str
 
 // newPersonal returns the service for the data of people, who may erase their own accounts.
 func (p *Portal) newPersonal(host string) *personal.Service {
-	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub, Reload: p.reloadPrograms}
+	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub, Programs: keptPrograms{p}}
 	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts,
 		func(ctx context.Context, name string, m personal.Messages) error {
 			_, err := remover.Remove(ctx, name, m)
@@ -77,10 +77,13 @@ func (p *Portal) newPersonal(host string) *personal.Service {
 		})
 }
 
-// reloadPrograms reads the programs and packages after the erasure of an account, and deletes its compiled programs.
-func (p *Portal) reloadPrograms(ctx context.Context) error {
-	if err := p.hosting.Load(ctx); err != nil {
+// keptPrograms implements control.Programs.
+type keptPrograms struct{ portal *Portal }
+
+// Reload implements control.Programs. It deletes the compiled programs of an erased account.
+func (p keptPrograms) Reload(ctx context.Context) error {
+	if err := p.portal.hosting.Load(ctx); err != nil {
 		return err
 	}
-	return p.packages.Load(ctx)
+	return p.portal.packages.Load(ctx)
 }

@@ -369,7 +369,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db,
 		Replica: p.replica, Peers: p.peers, Keyring: p.newKeyring(), Examiner: p, Rooms: p.chats, Agents: p.hub,
-		Reload: p.reloadPrograms, Log: p.log}); err != nil {
+		Programs: keptPrograms{p}, Log: p.log}); err != nil {
 		return err
 	}
 	// The workers stop after the server, so that requests under way are served.

@@ -293,7 +293,7 @@ type localControl struct {
 	examiner Examiner
 	rooms    RoomLeaver
 	agents   AgentIndex
-	reload   func(ctx context.Context) error // nil for a stopped portal; see Remover
+	programs Programs // nil for a stopped portal
 }
 
 var system = ident.Actor{Kind: ident.System}

@@ -34,6 +34,11 @@ type AgentIndex interface {
 	OwnerChanged(ctx context.Context, ownerID string, disabled bool) error
 }
 
+// Programs reads the programs and packages again after an erasure, because services keep them in memory.
+type Programs interface {
+	Reload(ctx context.Context) error
+}
+
 // removalPage is the number of conversations that are read at a time.
 const removalPage = 100
 
@@ -43,13 +48,12 @@ type Remover struct {
 	DB       *store.DB
 	Rooms    RoomLeaver
 	Agents   AgentIndex
-	// Reload is called at the end, for services that keep programs and packages in memory. It may be nil.
-	Reload func(ctx context.Context) error
+	Programs Programs // nil for a stopped portal
 }
 
 // RemoveUser implements Control.
 func (c *localControl) RemoveUser(ctx context.Context, name string, messages personal.Messages) (Removal, error) {
-	return Remover{c.accounts, c.db, c.rooms, c.agents, c.reload}.Remove(ctx, name, messages)
+	return Remover{c.accounts, c.db, c.rooms, c.agents, c.programs}.Remove(ctx, name, messages)
 }
 
 // Remove erases the account of a name with its data. Each step is a transaction of its own, because an account can have
@@ -106,10 +110,10 @@ func (c Remover) Remove(ctx context.Context, name string, messages personal.Mess
 	if out.Copies, err = c.DB.OlderCopies(); err != nil {
 		return out, err
 	}
-	if err := c.DB.PurgeErased(ctx); err != nil || c.Reload == nil {
+	if err := c.DB.PurgeErased(ctx); err != nil || c.Programs == nil {
 		return out, err
 	}
-	return out, c.Reload(ctx)
+	return out, c.Programs.Reload(ctx)
 }
 
 // ExportUser implements Control.

@@ -108,7 +108,7 @@ type ServerConfig struct {
 	Examiner Examiner
 	Rooms    RoomLeaver
 	Agents   AgentIndex
-	Reload   func(ctx context.Context) error // see Remover
+	Programs Programs
 	Log      *slog.Logger
 }
 
@@ -120,7 +120,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica,
-		examiner: cfg.Examiner, rooms: cfg.Rooms, agents: cfg.Agents, reload: cfg.Reload}
+		examiner: cfg.Examiner, rooms: cfg.Rooms, agents: cfg.Agents, programs: cfg.Programs}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
