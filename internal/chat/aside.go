@@ -25,12 +25,11 @@ type Aside struct {
 	CallID string
 	// Earlier is the number of questions that the agent asked before in this task. Each leaves less for the next.
 	Earlier int
-	// Resumes is the id of the waiting task that Text is the input of, "" for a new question. Relayed is true if Text
-	// has the words of the person behind the task, who was shown that task's question.
+	// Resumes is the id of the waiting task that Text is the input of, "" for a new question, and Answers the seq of that
+	// task's question, 0 for any. Relayed is true if Text has the words of the person, who was shown that question.
 	Resumes string
-	Relayed bool
-	// Answers is the seq of the question that Text answers. Resumes must wait with this question; 0 is any.
 	Answers int64
+	Relayed bool
 }
 
 // Asides asks agents for other agents.

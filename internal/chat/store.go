@@ -87,8 +87,7 @@ type Point struct {
 // Post is a message to append, with the tasks it submits, in one transaction.
 type Post struct {
 	Message Message
-	// MustBeMember makes the append fail as NotFound unless the sender is a
-	// member at that moment, and as Forbidden for a reader.
+	// MustBeMember makes the append NotFound unless the sender is a member at that moment, and Forbidden for a reader.
 	MustBeMember bool
 	// Ask has a task for each agent that the message addresses. If the agent has a task of the same
 	// caller that waits for input, that task is continued instead.
@@ -96,15 +95,13 @@ type Post struct {
 	// Refused has the addressed agents' tasks that were not admitted. They are stored in their final
 	// state, each with its message after the post's, and are never in the queue.
 	Refused []Ended
-	// Resumes is the id of the waiting task that must be continued; a Conflict fault if it does not wait
-	// for input. "" is none.
+	// Resumes is the id of the waiting task that must be continued, "" for none, and Answers the seq of the question
+	// with which it must wait, 0 for any; else a Conflict fault.
 	Resumes string
-	// Answers is the seq of the question with which that task must wait, else a Conflict fault; 0 is any.
 	Answers int64
 	// Spoke is the id of the agent chosen by SpeaksTurns, stored for the next turn; "" otherwise.
 	Spoke string
-	// Files are the hashes of the files in the message. A NotFound fault if the sender neither sent a
-	// file nor may read it.
+	// Files are the hashes of the files in the message. A NotFound fault if the sender neither sent one nor may read it.
 	Files []string
 	// Mentions has the ids of the people in the conversation that the message mentions, without the sender.
 	Mentions []string
