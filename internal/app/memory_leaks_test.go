@@ -127,7 +127,7 @@ func TestMemory_OfARoomStaysThere(t *testing.T) {
 	if got := there.say("@" + agent + " When is the release?"); !strings.Contains(got, remembered) {
 		t.Errorf("in the room, by another member: %q", got)
 	}
-	if got := there.say("@" + agent + " forget everything"); !strings.Contains(got, "only they can") {
+	if got := there.say("@" + agent + " forget everything"); !strings.Contains(got, "only that person can") {
 		t.Errorf("another member has it forgotten: %q", got)
 	}
 	if got := room.say("@" + agent + " forget 1"); !strings.Contains(got, "Forgotten: 1 thing") {
