@@ -73,7 +73,9 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, f Filter, query s
 	if f.Limit <= 0 {
 		f.Limit = pageSize
 	}
-	f.Limit = min(f.Limit, maxPage)
+	if f.Limit > maxPage {
+		return Page{}, fault.New(fault.Invalid, "limit is at most %d.", maxPage)
+	}
 	query = strings.TrimSpace(query)
 	if len(query) > maxQuery {
 		return Page{}, fault.Field("q", "is too long")
