@@ -78,7 +78,10 @@ func (s *Service) List(actor ident.Actor, q Query) (list []Package, next string,
 		}
 		list = list[at+1:]
 	}
-	if q.Limit <= 0 || q.Limit > maxFound {
+	if q.Limit > maxFound {
+		return nil, "", fault.New(fault.Invalid, "limit is at most %d.", maxFound)
+	}
+	if q.Limit <= 0 {
 		q.Limit = maxFound
 	}
 	if len(list) > q.Limit {
