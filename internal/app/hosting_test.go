@@ -43,9 +43,10 @@ func program(t *testing.T, c *apptest.Client, b []byte, config map[string]any) s
 	return name
 }
 
-// buildExample builds the example of the manual.
+// buildExample builds the example of the manual. It skips the test under the race detector, as TestManual_Host does.
 func buildExample(t *testing.T) []byte {
 	t.Helper()
+	racetest.Skip(t)
 	file := filepath.Join(t.TempDir(), "split.wasm")
 	build := exec.Command("go", "build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, "agentsite/docs/clients/program")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
