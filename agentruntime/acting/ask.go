@@ -101,7 +101,7 @@ func (a asking) target(ctx context.Context, c prompt.Invocation) (hub.Agent, err
 
 // CallTool implements prompt.ToolCaller: it asks the agent and waits for the answer. If ctx ends, the question is
 // stopped, except when the portal stops: then the same call after the start waits for the same answer. A question of
-// that agent goes to the person as a *prompt.AskedBack, because the person is the one who can decide.
+// that agent goes to the person as a *prompt.AskedBack, because only the person can decide.
 func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string, isError bool, err error) {
 	args, err := a.read(c)
 	if err != nil {

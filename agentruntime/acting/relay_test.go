@@ -119,7 +119,7 @@ func TestSession_AnswersCountForShownQuestions(t *testing.T) {
 	}
 }
 
-// What an agent calls after its question was shown changes nothing about that question.
+// Calls of an agent after its question was shown do not change that question.
 func TestSession_NothingIsAskedAfterTheQuestion(t *testing.T) {
 	t.Parallel()
 	var out keptState

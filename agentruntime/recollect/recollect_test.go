@@ -33,7 +33,7 @@ func (r *room) Recall(_ context.Context, u memory.Use, _ string, _ int) ([]memor
 	return nil, nil
 }
 
-// A use carries the first message that its person sees, and one by a person who left has no memory.
+// A use carries the first message that its person sees, and the use by a person that left has no memory.
 func TestRecall_IsLimitedToWhatThePersonSees(t *testing.T) {
 	t.Parallel()
 	r := &room{members: []chat.Member{{Kind: "person", ID: "ada"}, {Kind: "person", ID: "bob", FromSeq: 7},

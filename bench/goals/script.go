@@ -117,7 +117,7 @@ func (d document) listJoined() (list []string) {
 	return list
 }
 
-// pickOwner returns the agent whose reasons have the most words of a text, "" for none.
+// pickOwner returns the agent with the most words of a text in its reasons, "" for none.
 func (d document) pickOwner(text string, not map[string]bool) (owner string) {
 	best := 0
 	consider := func(handle, why string) {

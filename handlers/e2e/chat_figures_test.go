@@ -37,7 +37,7 @@ func scriptTime(b *tab) float64 {
 	return 0
 }
 
-// BenchmarkChat_Chunk streams an answer of 2,000 words with a table, code and a list to a page whose processor is slowed
+// BenchmarkChat_Chunk streams an answer of 2,000 words with a table, code and a list to a page with a processor that is slowed
 // six times. The bar is 4 ms of script for a chunk and a layout shift of 0.02. Run it with -benchtime 1x.
 func BenchmarkChat_Chunk(b *testing.B) {
 	root := needBrowser(b)

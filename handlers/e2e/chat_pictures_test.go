@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// pictureServer is another site with pictures. It counts requests, and fails the test for one that tells of the reader.
+// pictureServer is another site with pictures. It counts requests, and fails the test for one with facts about the reader.
 func pictureServer(t *testing.T, hits *atomic.Int32) *httptest.Server {
 	img := image.NewNRGBA(image.Rect(0, 0, 60, 40))
 	for i := range 60 * 40 {
@@ -89,7 +89,7 @@ func TestChat_ShowsAPictureOnClick(t *testing.T) {
 	}
 }
 
-// TestPictures_OfMessagesAlone asks for pictures without a browser: only those that a message names, for those who may
+// TestPictures_OfMessagesAlone asks for pictures without a browser: only those that a message names, for readers that may
 // read it, drawn anew, and nothing that is too large or no picture.
 func TestPictures_OfMessagesAlone(t *testing.T) {
 	t.Parallel()

@@ -255,7 +255,7 @@ func FuzzParseCard(f *testing.F) {
 	})
 }
 
-// An agent that declares the extension for teams takes its documents, and so does each agent whose card says that.
+// An agent that declares the extension for teams takes its documents, and so does each agent with such a card.
 func TestCards_DeclareTheExtensionForTeams(t *testing.T) {
 	for modes, want := range map[string][]string{`["text/plain","image/png"]`: {"text/plain", "image/png", aware.MediaType},
 		`[]`: {"text/plain", aware.MediaType}, `["` + aware.MediaType + `"]`: {aware.MediaType}} {

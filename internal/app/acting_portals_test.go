@@ -132,7 +132,7 @@ func TestActing_AnAgentBehindTheSecondPortalGetsAPermission(t *testing.T) {
 	}
 }
 
-// The same with an agent of the second portal that runs elsewhere: it is told to ask again, and gets the answer.
+// The same with an agent of the second portal that runs elsewhere: it has to ask again, and gets the answer.
 func TestElsewhere_PassesOnQuestionsToThePerson(t *testing.T) {
 	t.Parallel()
 	p := meetThree(t)

@@ -241,7 +241,7 @@ func TestGoals_AModelLeads(t *testing.T) {
 	}
 }
 
-// A link made over the API lets anyone read the goal, without what leads into the owner's account, until it is ended.
+// A link made over the API lets anyone read the goal, without links into the owner's account, until it is ended.
 func TestGoals_LinksOverTheAPI(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t)

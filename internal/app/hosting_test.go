@@ -279,14 +279,7 @@ func TestHosting_FollowsTheRules(t *testing.T) {
 func TestManual_Host(t *testing.T) {
 	t.Parallel()
 	racetest.Skip(t)
-	for _, program := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if strings.Contains(os.Getenv("AGENTSITE_TEST_REQUIRE"), program) {
-				t.Fatal(err)
-			}
-			t.Skip(program + " is not here")
-		}
-	}
+	requireShell(t)
 	p := apptest.Start(t)
 	rob := p.Operator(t, "rob")
 	page, ok := docs.FindPage("host")
@@ -303,7 +296,8 @@ func TestManual_Host(t *testing.T) {
 		t.Fatal(err)
 	}
 	script += "agentsite() { GOFLAGS= " + asCommand + "=1 '" + self + "' \"$@\"; }\ncd '" + dir + "'\n" +
-		blocks[2][1] + blocks[3][1]
+		blocks[2][1] + blocks[3][1] +
+		"agentsite package fetch bill-splitter\ncmp bill-splitter-0.1.0.wasm bill-splitter/program.wasm\n"
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+rob.NewToken().Token)

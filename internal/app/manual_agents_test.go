@@ -3,8 +3,6 @@ package app_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,14 +19,7 @@ var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 // is allowed and asks another one. It needs bash and curl.
 func TestManual_Agents(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if strings.Contains(os.Getenv("AGENTSITE_TEST_REQUIRE"), program) {
-				t.Fatal(err)
-			}
-			t.Skip(program + " is not here")
-		}
-	}
+	requireShell(t)
 	model := agenttest.NewOpenAIServer(t)
 	model.Script(asker("calc"))
 	p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = model.Base(agenttest.Scripted), "house" })
@@ -42,18 +33,7 @@ func TestManual_Agents(t *testing.T) {
 	if len(blocks) != 7 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
-	run := func(script string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-		cmd.Env = append(os.Environ(), "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+token.Token)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v: %s\n%s", err, stderr.String(), out)
-		}
-		return string(out)
-	}
+	run := func(script string) string { t.Helper(); return runCommands(t, p, token, script) }
 	run(blocks[0][1])
 	talk := ada.Conversation("butler")
 	person := actor{ada, t, talk, ada.Socket(talk)}

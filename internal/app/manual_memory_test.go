@@ -1,8 +1,6 @@
 package app_test
 
 import (
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,18 +10,11 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// The page of the manual about memory: its commands run as they stand, in the order of the page, with a token of the scopes that
-// it names. It needs bash and curl.
+// The page of the manual about memory: its commands run as they stand, in the order of the page, with a token of the
+// scopes that it names. It needs bash and curl.
 func TestManual_Memory(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if strings.Contains(os.Getenv("AGENTSITE_TEST_REQUIRE"), program) {
-				t.Fatal(err)
-			}
-			t.Skip(program + " is not here")
-		}
-	}
+	requireShell(t)
 	model, m := agenttest.NewOpenAIServer(t), newMind()
 	model.Script(m.turn)
 	p := apptest.Start(t, func(c *app.Config) { c.LLMURL, c.LLMModel = model.Base(agenttest.Scripted), "house" })
@@ -37,18 +28,7 @@ func TestManual_Memory(t *testing.T) {
 	if len(blocks) != 3 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
-	run := func(script string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-		cmd.Env = append(os.Environ(), "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+token.Token)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v: %s\n%s", err, stderr.String(), out)
-		}
-		return string(out)
-	}
+	run := func(script string) string { t.Helper(); return runCommands(t, p, token, script) }
 	run(blocks[0][1])
 	if got := run(blocks[1][1]); !strings.Contains(got, `"tool":"memory"`) {
 		t.Errorf("grant: %s", got)

@@ -99,7 +99,7 @@ func TestErase_LeavesNoMarker(t *testing.T) {
 	}
 }
 
-// kept are the columns with what stays in the conversations of others: the texts of messages, with the words of the
+// kept are the columns that stay in the conversations of others: the texts of messages, with the words of the
 // search, their files, which are in the database on PostgreSQL, and the titles that the person gave.
 var kept = []string{"messages.body", "said_words_content.c0", "said_words_data.block", "said_words.words",
 	"blob_parts.bytes", "conversations.title"}
@@ -160,7 +160,7 @@ func checkErased(t *testing.T, messages string) {
 }
 
 // rewriteTables has the PostgreSQL server write the tables anew without deleted rows, and returns the folder with the
-// files of the database. Its log is left to the server, and to what the manual says of it.
+// files of the database. Its log is left to the server; the manual describes it.
 func rewriteTables(t *testing.T, dir string) string {
 	t.Helper()
 	db := storetest.Connect(t, dir)

@@ -173,7 +173,7 @@ func TestMemory_AsksRecallsAndForgets(t *testing.T) {
 	}
 }
 
-// A model notes facts only for a person who turned the memory on, and what was noted under a lapsed permission is not used.
+// A model notes facts only for a person that turned the memory on, and notes of a lapsed permission are not used.
 func TestMemory_IsNotedByTheModel(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t)
@@ -197,7 +197,7 @@ func TestMemory_IsNotedByTheModel(t *testing.T) {
 	// Without a decision nothing is noted.
 	bob := p.User(t, "bob")
 	talkTo(t, bob, agent).say("Hi.\nfact: The person plays chess.")
-	// What is said later is noted later.
+	// A later message is noted later.
 	talkTo(t, ada, agent).say("Hello once more.")
 	<-m.noted
 	if list := memoriesOf(bob, ""); len(list.Memories) > 0 {

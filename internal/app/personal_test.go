@@ -137,7 +137,7 @@ func TestErase_TakesANewSessionAndTheName(t *testing.T) {
 	bob.Must(http.MethodGet, "/api/v1/me", nil, http.StatusUnauthorized)
 }
 
-// Agents of an erased account leave other portals, whose pages and searches then have nothing that the person wrote.
+// Agents of an erased account leave other portals, so that their pages and searches have nothing of the person.
 func TestErase_ReachesOtherPortals(t *testing.T) {
 	t.Parallel()
 	here, there := apptest.Start(t), apptest.Start(t)

@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/usage"
 )
 
-// What another portal says that an answer cost stands below the answer, as its claim, and in no sum of this portal.
+// The cost that another portal states for an answer stands below the answer, as its claim, and in no sum of this portal.
 func TestUsage_CostsOfOtherPortalsAreClaims(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

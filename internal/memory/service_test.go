@@ -100,7 +100,7 @@ func TestRoom_MemoriesBeforeAMemberCameAreHidden(t *testing.T) {
 	}
 }
 
-// Memories that were deleted without the service take no places of others in what it finds.
+// Memories that were deleted without the service take no places of others in its results.
 func TestShelf_ForgetsWhatTheStoreDeleted(t *testing.T) {
 	t.Parallel()
 	n, place := &notes{}, memory.Place{PersonID: "ada", AgentID: "minder"}

@@ -338,7 +338,7 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Pack
 	if err := s.checkNew(&p); err != nil {
 		return Package{}, err
 	}
-	ctx = context.WithoutCancel(ctx) // what is stored is published
+	ctx = context.WithoutCancel(ctx) // a stored version is published
 	if err := s.cfg.Store.AddPackage(ctx, p); err != nil {
 		return Package{}, err
 	}

@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/testing/recordtest"
 )
 
-// stock is a Store with packages, and the modules of accounts, whose bytes it has.
+// stock is a Store with packages, and the modules of accounts with their bytes.
 type stock struct {
 	memory
 	modules  []hosting.Module

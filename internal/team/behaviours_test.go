@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// behaviours are what a team must do, by the numbers of the specification of teams, each with the tests that show it. The
+// behaviours are the duties of a team, by the numbers of the specification of teams, each with the tests that show it. The
 // paths are from the root of the module.
 var behaviours = []struct {
 	number int

@@ -145,7 +145,7 @@ func TestRegister_FetchFillsTheForm(t *testing.T) {
 	if !p.Has("input", "id", "kind-openai", "checked", "") {
 		t.Error("an address that ends in /v1 is not taken for a model")
 	}
-	// A name that nobody chose and that is taken is replaced by a free one.
+	// A proposed name that is taken is replaced by a free one.
 	ann.Post("/agents/new", "name", "reader", "description", "Reads.", "kind", "openai", "endpoint", "https://llama.example/v1",
 		"model", "llama3", "visibility", "public").Leads("/agents/reader")
 	s.Person("bob").Post("/agents/new/fetch", "url", "https://invoices.example").Is(http.StatusOK).Field("name", "reader-bob", "")

@@ -14,8 +14,8 @@ import (
 	"agentsite/store/postgres"
 )
 
-// Connect opens the tables of the portal in folder dir beside it, until the test ends. On SQLite what the connection
-// deletes is overwritten, as the portal has it.
+// Connect opens the tables of the portal in folder dir beside it, until the test ends. On SQLite rows that
+// the connection deletes are overwritten, as the portal has it.
 func Connect(t testing.TB, dir string) *sql.DB {
 	t.Helper()
 	driver, source := "sqlite", (&url.URL{Scheme: "file", Opaque: filepath.Join(dir, store.FileName),
