@@ -32,6 +32,8 @@ func erasedRows() []accountRow {
 		{"grants", "person_id"}, {"usage_days", "person_id"}, {"usage_days", "owner_id"},
 		{"goals", "owner_id"}, {"models", "owner_id"}, {"halts", "subject"}, {"ceilings", "owner_id"}, {"summaries", "caller_id"},
 		{"packages", "account_id"}, {"modules", "account_id"}, {"memories", "person_id"},
+		{"library_shares", "person_id"}, {"library_texts", "person_id"}, {"library_files", "person_id"},
+		{"library_versions", "person_id"},
 	}
 }
 
@@ -64,11 +66,15 @@ func (d *DB) EraseAccount(ctx context.Context, id string, by ident.Actor) error 
 			// A deleted agent keeps its row, but not the text of its last version.
 			`UPDATE agent_versions SET spec = '{}', note = '', title = '', icon = ''
 				WHERE agent_id IN (SELECT id FROM agents WHERE owner_id = ?)`,
+			`UPDATE library_versions SET agent = '' WHERE agent_id IN (SELECT id FROM agents WHERE owner_id = ?)`,
 			`UPDATE agents SET spec = '{}', title = '', status_message = '', live_reason = '', proof_origin = '' WHERE owner_id = ?`,
 		} {
 			if _, err := t.Exec(q, id); err != nil {
 				return err
 			}
+		}
+		if err := rows.DropLibrary(t, id, now); err != nil {
+			return err
 		}
 		for _, r := range erasedRows() {
 			if _, err := t.Exec(fmt.Sprintf(`DELETE FROM %s WHERE %s = ?`, r.table, r.column), id); err != nil {

@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/store/engine"
 	"agentsite/store/quotas"
+	"agentsite/store/rows"
 	"agentsite/store/space"
 )
 
@@ -165,21 +166,15 @@ func dropFileUses(t engine.Tx, conversationID string, seq, at int64) error {
 		to); err != nil {
 		return err
 	}
-	for _, hash := range hashes {
-		if _, err := t.Exec(`UPDATE files SET loose_at = ? WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)`, max(at, 1), hash); err != nil {
-			return err
-		}
-	}
-	return nil
+	return rows.LoosenFiles(t, hashes, at)
 }
 
-// looseQuery finds files that no message has held, and no member has sent again, since a time.
-const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)
+// looseQuery finds files that nothing has held, and no member has sent again, since a time.
+const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? AND ` + rows.Unheld + `
 	ORDER BY loose_at LIMIT ?`
 
 // orphanQuery finds files that no message holds and no member has sent.
-const orphanQuery = `SELECT hash FROM files WHERE loose_at > 0
-	AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)
+const orphanQuery = `SELECT hash FROM files WHERE loose_at > 0 AND ` + rows.Unheld + `
 	AND NOT EXISTS (SELECT 1 FROM uploads o WHERE o.hash = files.hash) ORDER BY hash LIMIT ?`
 
 // DropOrphans deletes the files that belong to no member any more, as after the erasure of an account. Their blobs are

@@ -57,8 +57,13 @@ var columns = map[string]string{
 	"icons":           "link: hash; personal: data",
 	"invitation_days": "link: inviter_id",
 	"kills":           "portal: hash reason",
-	"members":         "link: conversation_id member_id; personal: handle notify; portal: kind role",
-	"memories":        "link: id person_id agent_id room_id conversation_id; personal: text; portal: binding",
+	"library_files":   "link: person_id hash; personal: path media_type",
+	"library_shares":  "link: id person_id; personal: path; secret: secret",
+	"library_texts":   "link: person_id; personal: path text",
+	"library_versions": "link: person_id hash agent_id conversation_id task_id; " +
+		"personal: path media_type agent",
+	"members":  "link: conversation_id member_id; personal: handle notify; portal: kind role",
+	"memories": "link: id person_id agent_id room_id conversation_id; personal: text; portal: binding",
 	"messages": "link: conversation_id id sender_id task_id charged; personal: sender_handle body reason; " +
 		"secret: salt; portal: sender_kind kind task_state hash body_hash",
 	"model_days":   "link: who; portal: day",

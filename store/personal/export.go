@@ -48,6 +48,12 @@ var sets = []set{
 		JOIN module_bytes b ON b.hash = m.hash WHERE m.account_id = ?`, `m.hash`},
 	{"memories", `SELECT m.id, a.name AS agent, m.room_id, m.conversation_id, m.seq, m.text, m.distilled, m.created_at,
 		m.used_at FROM memories m JOIN agents a ON a.id = m.agent_id WHERE m.person_id = ?`, `m.id`},
+	{"library_files", `SELECT path, version, hash, size, media_type, updated_at FROM library_files
+		WHERE person_id = ?`, `path`},
+	{"library_versions", `SELECT path, version, hash, size, media_type, restores, agent, conversation_id, task_id, created_at
+		FROM library_versions WHERE person_id = ?`, `path, version`},
+	{"library_texts", `SELECT path, text FROM library_texts WHERE person_id = ?`, `path`},
+	{"library_shares", `SELECT id, path, version, created_at, expires_at FROM library_shares WHERE person_id = ?`, `id`},
 	{"packages", `SELECT id, author, name, version, manifest, readme, module, size, state, note, downloads, created_at,
 		updated_at FROM packages WHERE account_id = ?`, `id`},
 	{"goals", `SELECT id, goal, state, reason, parent_id, parent_task, created_at, updated_at FROM goals
