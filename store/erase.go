@@ -34,6 +34,7 @@ func erasedRows() []accountRow {
 		{"packages", "account_id"}, {"modules", "account_id"}, {"memories", "person_id"},
 		{"library_shares", "person_id"}, {"library_texts", "person_id"}, {"library_files", "person_id"},
 		{"library_versions", "person_id"},
+		{"profiles", "account_id"},
 	}
 }
 

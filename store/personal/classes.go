@@ -82,6 +82,7 @@ var columns = map[string]string{
 	"peer_policy":     "portal: policy",
 	"peers":           "portal: key facts",
 	"portal":          "public: public_key url",
+	"profiles":        "link: account_id; personal: display_name picture picture_hash; portal: theme muted",
 	"reactions":       "link: conversation_id member_id; personal: emoji handle; portal: member_kind",
 	"release_remotes": "public: url",
 	"releases":        "public: name version title description endpoint document; portal: status status_message",

@@ -27,6 +27,8 @@ const (
 
 var sets = []set{
 	{"account", `SELECT id, name, email, operator, disabled_at, created_at FROM accounts WHERE id = ?`, `id`},
+	{"profile", `SELECT display_name, shown, theme, muted, picture_hash, picture, updated_at FROM profiles
+		WHERE account_id = ?`, `updated_at`},
 	{"credentials", `SELECT id, kind, label, scopes, created_at, used_at, expires_at FROM credentials
 		WHERE account_id = ?`, `id`},
 	{"domains", `SELECT domain, proved_at, checked_at FROM account_domains WHERE account_id = ?`, `domain`},
