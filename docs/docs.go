@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-//go:embed *.md operate/*.md
+//go:embed *.md operate/*.md asked.tsv
 var files embed.FS
 
 // order lists the stems of pages in reading order. Files that are not listed follow, sorted by
@@ -51,6 +51,7 @@ var (
 		}
 		return all
 	})
+	asked = sync.OnceValue(loadAsked)
 )
 
 // Pages returns all pages in reading order. The caller may change the slice.
@@ -68,6 +69,24 @@ func FindPage(stem string) (Page, bool) {
 // Sections returns the sections of all pages in reading order, without those
 // that have no text. The caller may change the slice.
 func Sections() []Section { return slices.Clone(sections()) }
+
+// Asked returns the ways in which people ask for a section, in words that need not be in it; nil if none is noted.
+// They are in asked.tsv, a line for each section: address, tab, questions with " | " between them. The caller must
+// not change the slice.
+func Asked(s Section) []string { return asked()[s.Page+"#"+s.Anchor] }
+
+func loadAsked() map[string][]string {
+	source, err := files.ReadFile("asked.tsv")
+	if err != nil {
+		panic("docs: embedded files: " + err.Error()) // cannot fail: the file is embedded
+	}
+	list := make(map[string][]string)
+	for line := range strings.Lines(string(source)) {
+		address, questions, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		list[address] = strings.Split(questions, " | ")
+	}
+	return list
+}
 
 // WithAddress returns the text of a page for the portal at a URL: example commands call that portal.
 // Pages about starting a portal keep the default listen address.
@@ -103,7 +122,7 @@ func HeadingAnchor(title string) string {
 func loadPages() []Page {
 	var list []Page
 	err := fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error { // in the order of the names
-		if err != nil || e.IsDir() {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".md") {
 			return err
 		}
 		source, err := files.ReadFile(path)

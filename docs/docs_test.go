@@ -183,3 +183,42 @@ func checkQuestions(t *testing.T, name string) {
 		t.Errorf("%d questions, want 50", len(asked))
 	}
 }
+
+func TestAsked_NamesEachSectionOnce(t *testing.T) {
+	skip := []string{"performance", "glossary", "house", "changes"} // references that are read, not asked
+	known, seen := map[string]bool{}, map[string]string{}
+	for _, s := range Sections() {
+		address := s.Page + "#" + s.Anchor
+		known[address] = true
+		list := Asked(s)
+		if len(list) < 3 && s.Title != s.PageTitle && !slices.Contains(skip, s.Page) {
+			t.Errorf("asked.tsv has %d ways to ask for %s, want 3 or more", len(list), address)
+		}
+		for _, q := range list {
+			if q != strings.ToLower(strings.TrimSpace(q)) || q == "" {
+				t.Errorf("%s: %q has capitals or spaces around it", address, q)
+			}
+			if seen[q] != "" {
+				t.Errorf("%q is asked for %s and %s", q, seen[q], address)
+			}
+			seen[q] = address
+		}
+	}
+	for address := range asked() {
+		if !known[address] {
+			t.Errorf("asked.tsv names %s, which does not exist", address)
+		}
+	}
+	// A question of a test set among them would make the test worthless.
+	for _, name := range []string{"testdata/questions.tsv", "testdata/heldout.tsv"} {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(source)) {
+			if q, _, _ := strings.Cut(strings.ToLower(line), "\t"); seen[q] != "" {
+				t.Errorf("asked.tsv repeats a question of %s", name)
+			}
+		}
+	}
+}

@@ -46,6 +46,8 @@ type Section struct {
 	Title     string
 	Anchor    string
 	Text      string // Markdown, without the heading
+	// Asked holds questions that the section answers, as people ask them. Sections are found by them too.
+	Asked []string
 }
 
 // Config holds the dependencies of the built-in agents.

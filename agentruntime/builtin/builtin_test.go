@@ -96,7 +96,8 @@ func directory(t testing.TB) *index.Index {
 func theManual() []Section {
 	var list []Section
 	for _, s := range docs.Sections() {
-		list = append(list, Section(s))
+		list = append(list, Section{Page: s.Page, PageTitle: s.PageTitle, Title: s.Title, Anchor: s.Anchor, Text: s.Text,
+			Asked: docs.Asked(s)})
 	}
 	return list
 }
@@ -209,7 +210,7 @@ func leadingBy(t *testing.T, d *Driver, path string) (any, first float64) {
 		case i > 0:
 			any++
 		default:
-			if testing.Verbose() && !strings.Contains(path, "docs/testdata") {
+			if testing.Verbose() && !strings.Contains(path, "heldout") {
 				t.Logf("missed %q: got %v", r[0], links)
 			}
 		}
@@ -220,7 +221,7 @@ func leadingBy(t *testing.T, d *Driver, path string) (any, first float64) {
 }
 
 func TestGuide_LeadsToTheRightSectionInDevelopment(t *testing.T) {
-	if any, first := leading(t, "testdata/dev_questions.tsv"); any < 0.88 || first < 0.7 {
+	if any, first := leading(t, "testdata/dev_questions.tsv"); any < 0.92 || first < 0.82 {
 		t.Errorf("%.0f%% lead to the right section, %.0f%% first", any*100, first*100)
 	}
 }
@@ -228,10 +229,10 @@ func TestGuide_LeadsToTheRightSectionInDevelopment(t *testing.T) {
 // The questions of heldout.tsv were written before any answer to them was seen, and are looked at as totals only. Tune
 // on testdata/dev_questions.tsv and docs/testdata/questions.tsv.
 func TestGuide_LeadsToTheRightSection(t *testing.T) {
-	if any, _ := leading(t, "../../docs/testdata/questions.tsv"); any < 0.76 {
+	if any, _ := leading(t, "../../docs/testdata/questions.tsv"); any < 0.84 {
 		t.Errorf("%.0f%% of the old questions lead to the right section", any*100)
 	}
-	if any, _ := leading(t, "../../docs/testdata/heldout.tsv"); any < 0.4 {
+	if any, _ := leading(t, "../../docs/testdata/heldout.tsv"); any < 0.74 {
 		t.Errorf("%.0f%% lead to the right section", any*100)
 	}
 }

@@ -29,9 +29,13 @@ type manual struct {
 // word, and so its weight, differs between them.
 type sectionIndex struct {
 	sections []Section
-	all      *bm25.Index   // all fields, for ranking
-	headings *bm25.Index   // headings and their related words, for the coverage
-	senses   [][][]float32 // of each section: the vectors of its heading, and of heading and beginning
+	all      *bm25.Index // all fields, for ranking
+	headings *bm25.Index // headings and their related words, for the coverage
+	// questions holds the questions that the sections answer, for ranking. They say nothing about the coverage: they
+	// have many words, and all of them are about the portal.
+	questions *bm25.Index
+	senses    [][][]float32 // of each section: the vectors of its heading, and of heading and beginning
+	asked     [][][]float32 // of each section: the vectors of the questions that it answers
 }
 
 func newSectionIndex() *sectionIndex {
@@ -48,6 +52,7 @@ func newSectionIndex() *sectionIndex {
 			bm25.Field{Name: "title", Weight: 1, Length: 6},
 			bm25.Field{Name: "like", Weight: 0.5, Length: 30},
 		),
+		questions: bm25.New(bm25.Field{Name: "asked", Weight: 1, Length: 40, Norm: 0.2}),
 	}
 }
 
@@ -69,8 +74,10 @@ func newManual(sections []Section, t *thesaurus, encode func(string) []float32) 
 		x.sections = append(x.sections, s)
 		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like},
 			[]string{t.relatedText(s.Text, known)}))
+		x.questions.Put(i, sectionKey(i), x.questions.Analyze([]string{plainWords(strings.Join(s.Asked, " "))}))
 		x.headings.Put(i, sectionKey(i), x.headings.Analyze([]string{title}, []string{like}))
 		x.senses = append(x.senses, m.encodeSection(s))
+		x.asked = append(x.asked, m.encodeQuestions(s.Asked))
 	}
 	return m
 }
@@ -87,8 +94,9 @@ type passage struct {
 	source *sectionIndex
 	id     int // number of the section in source, the index that found it
 	score  float64
-	// similar is the cosine of the question and the section in meaning.
-	similar float64
+	// similar is the cosine of the question and the section in meaning; asked that of the question and the nearest one
+	// that the section answers.
+	similar, asked float64
 }
 
 // findSections returns the best sections for a message and its words, best first, without those in without (by their
@@ -102,13 +110,19 @@ func (m *manual) findSections(message string, question []string, most int, witho
 	sought := m.encodeText(message)
 	for _, x := range []*sectionIndex{m.answers, m.refs} {
 		words := make(map[int]float64)
-		for _, h := range x.all.Query(strings.Join(question, " ")+" "+noWord, wordHits+len(without)) {
+		query := strings.Join(question, " ") + " " + noWord
+		for _, h := range x.all.Query(query, wordHits+len(without)) {
 			words[h.ID] = h.Score
-			best = max(best, h.Score)
+		}
+		for _, h := range x.questions.Query(query, wordHits+len(without)) {
+			words[h.ID] += questionsWeight * h.Score
+		}
+		for _, score := range words {
+			best = max(best, score)
 		}
 		for id, s := range x.sections {
-			p := passage{s, x, id, words[id], similarity(sought, x.senses[id])}
-			if (p.score > 0 || p.similar >= leastSimilar) && !without[p.urlPath()] {
+			p := passage{s, x, id, words[id], similarity(sought, x.senses[id]), x.nearestQuestion(sought, id)}
+			if (p.score > 0 || max(p.similar, p.asked) >= leastSimilar) && !without[p.urlPath()] {
 				out = append(out, p)
 			}
 		}
@@ -118,12 +132,12 @@ func (m *manual) findSections(message string, question []string, most int, witho
 		if best > 0 {
 			p.score /= best
 		}
-		p.score += similarWorth * max(p.similar, 0)
-		if slices.Equal(contentWords(p.Title), question) {
-			p.score *= exactWorth
-		}
 		if p.source == m.refs && !slices.Contains(question, subjects[p.Page]) {
 			p.score *= referenceWorth
+		}
+		p.score += similarWorth * max(p.similar, p.asked, 0)
+		if slices.Equal(contentWords(p.Title), question) {
+			p.score *= exactWorth
 		}
 	}
 	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
@@ -133,7 +147,7 @@ func (m *manual) findSections(message string, question []string, most int, witho
 // exactWorth is the factor for a section with the question itself as its heading.
 const exactWorth = 4
 
-// referenceWorth is the weight of a hit in a reference relative to a section that answers a question,
+// referenceWorth is the weight of words found in a reference relative to a section that answers a question,
 // because references contain many words that are rarely asked about.
 const referenceWorth = 0.3
 

@@ -5,7 +5,9 @@ const (
 	// wordHits is the number of sections of each kind that are found by words.
 	wordHits = 20
 	// similarWorth is the worth of a cosine of 1, where the best section by words has 1.
-	similarWorth = 0.6
+	similarWorth = 1.2
+	// questionsWeight is the weight of words in the questions that a section answers; words in its own texts have 1.
+	questionsWeight = 0.6
 	// leastSimilar is the cosine from which a section without any word of the question is found.
 	leastSimilar = 0.2
 	// A section with the cosine coversAll covers a question as if it had all words; one with coversNothing does not.
@@ -41,4 +43,22 @@ func similarity(sought []float32, list [][]float32) float64 {
 		}
 	}
 	return sum / float64(max(len(list), 1))
+}
+
+// encodeQuestions returns the vectors of questions, in their order.
+func (m *manual) encodeQuestions(list []string) [][]float32 {
+	out := make([][]float32, len(list))
+	for i, q := range list {
+		out[i] = m.encodeText(q)
+	}
+	return out
+}
+
+// nearestQuestion returns the greatest cosine of a question with those that a section answers; 0 if none is similar.
+func (x *sectionIndex) nearestQuestion(sought []float32, id int) float64 {
+	best := 0.0
+	for _, v := range x.asked[id] {
+		best = max(best, similarity(sought, [][]float32{v}))
+	}
+	return best
 }

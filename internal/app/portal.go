@@ -346,7 +346,7 @@ func manualSections(url string) []builtin.Section {
 	var out []builtin.Section
 	for _, s := range docs.Sections() {
 		out = append(out, builtin.Section{Page: s.Page, PageTitle: s.PageTitle, Title: s.Title, Anchor: s.Anchor,
-			Text: docs.WithAddress(s.Page, s.Text, url)})
+			Text: docs.WithAddress(s.Page, s.Text, url), Asked: docs.Asked(s)})
 	}
 	return out
 }
