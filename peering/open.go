@@ -53,8 +53,11 @@ func (n *Node) openPeers(ctx context.Context) (err error) {
 			return n.Gossip
 		},
 		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return n.Client.Greet(ctx, origin) },
-		Drop:  func(ctx context.Context, portal record.PortalID) error { return n.Syncer.Drop(ctx, portal) },
-		Name:  n.cfg.Name, Agents: n.ports.Agents.Own, Tell: n.ports.NotifyOperators, Most: n.cfg.MaxPeers, Log: log,
+		Join: func(ctx context.Context, origins []string) (record.PortalID, error) {
+			return n.Client.Join(ctx, origins)
+		},
+		Drop: func(ctx context.Context, portal record.PortalID) error { return n.Syncer.Drop(ctx, portal) },
+		Name: n.cfg.Name, Agents: n.ports.Agents.Own, Tell: n.ports.NotifyOperators, Most: n.cfg.MaxPeers, Log: log,
 	})
 	if err != nil {
 		return err

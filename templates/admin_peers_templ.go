@@ -193,7 +193,7 @@ func adminPeers(v AdminPeers) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "url", Name: "url", Label: "Its address", Value: v.URL, Error: v.Errors["url"], Hint: "The portal is contacted at once.", Placeholder: "https://portal.example"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "url", Name: "url", Label: "Its address", Value: v.URL, Error: v.Errors["url"], Hint: "A host is enough. The portal is contacted at once.", Placeholder: "portal.example"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -69,60 +70,56 @@ func (p *Peers) Get(ctx context.Context, actor ident.Actor, name string) (Peer, 
 	return peer, nil
 }
 
-// addTimeout is how long Add waits for an address to answer.
-const addTimeout = 15 * time.Second
-
-// Add sends a handshake to an address and returns the portal there. An address that does not answer is
-// kept and asked again later; found describes the result in a sentence.
+// Add joins the portal at an address, or at a host with or without a port, and returns it. If no portal
+// answers there, nothing is kept and the error names the cause. While this portal does not run, the
+// address is kept and contacted later; found describes the result in a sentence.
 func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (peer Peer, found string, err error) {
 	if err := checkOperator(actor); err != nil {
 		return Peer{}, "", err
 	}
-	origin := strings.ToLower(strings.TrimRight(strings.TrimSpace(address), "/"))
-	if origin != "" && !strings.Contains(origin, "://") {
-		origin = "https://" + origin
+	origins := weborigin.PortalOrigins(address)
+	if len(origins) == 0 || !record.ValidOrigin(origins[0]) {
+		return Peer{}, "", fault.Field("url",
+			"write the portal's address like https://portal.example or portal.example, nothing behind it")
 	}
-	if origin = weborigin.ASCIIAddress(origin); !record.ValidOrigin(origin) {
-		return Peer{}, "", fault.Field("url", "write the portal's address like https://portal.example, nothing behind it")
-	}
-	if p.cfg.Signer != nil && origin == p.cfg.Signer.Origin() {
+	if p.cfg.Signer != nil && slices.Contains(origins, p.cfg.Signer.Origin()) {
 		return Peer{}, "", fault.Field("url", "that is this portal's own address")
 	}
-	p.Heard(origin, "")
-	p.mu.RLock()
-	e := p.findEntry(HostOf(origin))
-	p.mu.RUnlock()
-	if e == nil {
-		return Peer{}, "", fault.New(fault.Conflict,
-			"So many portals are known that no other fits in. Forget some first.")
-	}
-	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer.add", Subject: origin}, nil); err != nil {
-		return Peer{}, "", err
-	}
-	found = "It is asked when this portal runs."
-	if p.cfg.Greet != nil {
-		ctx, cancel := context.WithTimeout(ctx, addTimeout)
-		id, err := p.cfg.Greet(ctx, origin)
-		cancel()
+	key := origins[len(origins)-1]
+	if p.cfg.Join != nil {
+		id, err := joinFirst(ctx, p, origins)
 		if err != nil {
-			found = "It did not answer as a portal: " + record.CutLine(fault.As(err).Safe, maxWhy)
-			if fault.As(err).Kind == fault.Internal {
-				found = "It did not answer as a portal: " + record.CutLine(err.Error(), maxWhy)
-			}
-			p.mu.Lock()
-			if e := p.entries[origin]; e != nil {
-				e.recordFailure(err, clock.Now())
-				p.markDirty(e, clock.Now())
-			}
-			p.mu.Unlock()
-			found += ". It is asked again."
-		} else if peer, ok := p.Portal(ctx, string(id)); ok {
-			found = "Found " + peer.Name + "."
-			return peer, found, nil
+			return Peer{}, "", err
+		}
+		key = string(id)
+	} else {
+		p.Heard(key, "")
+		key, found = HostOf(key), "It is asked when this portal runs."
+	}
+	peer, ok := p.Portal(ctx, key)
+	if !ok {
+		return Peer{}, "", fault.New(fault.Conflict, "So many portals are known that no other fits in. Forget some first.")
+	}
+	found = cmp.Or(found, "Found "+peer.Name+".")
+	return peer, found, p.storeDecision(ctx, Decided{By: actor, Act: "peer.add", Subject: peer.URL}, nil)
+}
+
+// joinFirst joins the first portal that answers at the origins. Addresses of the same host that never
+// answered are deleted then; after a failure, the portals that this attempt added.
+func joinFirst(ctx context.Context, p *Peers, origins []string) (record.PortalID, error) {
+	began := clock.Now()
+	id, err := p.cfg.Join(ctx, origins)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, e := range p.entries {
+		if slices.Contains(origins, e.URL) && (err == nil && e.isAddress() || err != nil && !e.Known.Before(began)) {
+			p.dropEntry(key)
 		}
 	}
-	peer, _ = p.Portal(ctx, HostOf(origin))
-	return peer, found, nil
+	if err != nil {
+		return "", fault.Field("url", fault.As(err).Safe)
+	}
+	return id, nil
 }
 
 // storeDecision stores a decision with its audit entry and, if that succeeds, calls apply with mu held.

@@ -883,25 +883,44 @@ func TestRun_AsksLessAndLessWhereOnlyOthersSayThatSomebodyIs(t *testing.T) {
 	})
 }
 
-func TestAdd_LooksAtOnceAndSaysWhatItFound(t *testing.T) {
+func TestAdd_JoinsAtOnceOrKeepsNothing(t *testing.T) {
 	var w *world
+	var tried []string
 	w = newWorld(t, func(cfg *federation.PeersConfig) {
-		cfg.Greet = func(_ context.Context, origin string) (record.PortalID, error) {
-			if origin != "https://one.example" {
-				return "", fault.New(fault.Unavailable, "Nobody is there.")
+		cfg.Join = func(_ context.Context, origins []string) (record.PortalID, error) {
+			switch tried = origins; origins[0] {
+			case "https://one.example":
+				return w.learn("one").ID, nil
+			case "https://two.example": // answers, then refuses this portal
+				w.learn("two")
 			}
-			return w.learn("one").ID, nil
+			return "", fault.New(fault.Unavailable, "Nothing listens there.")
 		}
 	})
-	p, found, err := w.peers.Add(t.Context(), root, " One.example/ ")
-	if err != nil || p.State != federation.Active || p.Name == "" || !strings.HasPrefix(found, "Found ") {
-		t.Errorf("%+v %q %v", p, found, err)
+	w.peers.Heard("https://one.example", "")
+	for _, spelling := range []string{" One.example/ ", "https://one.example", "one.example:443"} {
+		p, found, err := w.peers.Add(t.Context(), root, spelling)
+		if err != nil || p.State != federation.Active || p.Name == "" || !strings.HasPrefix(found, "Found ") {
+			t.Errorf("%q: %+v %q %v", spelling, p, found, err)
+		}
+		if all := w.peers.Portals(t.Context()); len(all) != 1 || all[0].ID != p.ID {
+			t.Errorf("%q: %+v", spelling, all)
+		}
 	}
-	p, found, err = w.peers.Add(t.Context(), root, "https://two.example")
-	if err != nil || p.State != federation.Joining || !strings.Contains(found, "Nobody is there.") {
-		t.Errorf("%+v %q %v", p, found, err)
+	for _, host := range []string{"two.example", "https://three.example"} {
+		_, _, err := w.peers.Add(t.Context(), root, host)
+		if fault.As(err).Fields["url"] != "Nothing listens there." {
+			t.Errorf("%s: %v", host, err)
+		}
+		if all := w.peers.Portals(t.Context()); len(all) != 1 {
+			t.Errorf("%s: %+v is kept", host, all)
+		}
 	}
-	for _, bad := range []string{"", "https://home.example", "ftp://x.example", "https://x.example/path"} {
+	if _, _, err := w.peers.Add(t.Context(), root, "127.0.0.1:8081"); err == nil ||
+		!slices.Equal(tried, []string{"https://127.0.0.1:8081", "http://127.0.0.1:8081"}) {
+		t.Errorf("%v %v", tried, err)
+	}
+	for _, bad := range []string{"", "home.example", "https://home.example", "ftp://x.example", "https://x.example/path"} {
 		if _, _, err := w.peers.Add(t.Context(), root, bad); fault.As(err).Fields["url"] == "" {
 			t.Errorf("%q: %v", bad, err)
 		}

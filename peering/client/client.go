@@ -396,12 +396,16 @@ func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, porta
 	if a.Status != http.StatusOK {
 		err := RefusedBy(origin, a)
 		c.noteFailed(ctx, portal, err)
+		if ReasonOf(a) == "" {
+			err = fault.Wrap(fault.Unavailable, errors.Join(errNoPortal, err), "%s is not a portal: it answers with status %d.",
+				federation.HostOf(origin), a.Status)
+		}
 		return "", err
 	}
 	var w whole
 	if err := decode(a.Body, &w); err != nil {
-		return "", fault.Wrap(fault.Unavailable, err, "%s is no portal: what it says of itself cannot be read.",
-			federation.HostOf(origin))
+		return "", fault.Wrap(fault.Unavailable, errors.Join(errNoPortal, err),
+			"%s is not a portal: it answers with something else than a portal's description.", federation.HostOf(origin))
 	}
 	if w.Network != c.cfg.Self.Network() {
 		return "", federation.Refuse(federation.ReasonNetwork, "%s is of the network %.40q, this portal of %s.",
@@ -423,8 +427,8 @@ func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, porta
 		if err := c.noteMoved(ctx, card.Portal, w.Card); err != nil {
 			return "", err
 		}
-		return "", fault.New(fault.Unavailable, "The portal at %s says that it is at %s.", federation.HostOf(origin),
-			card.Origin)
+		return "", fault.Wrap(fault.Unavailable, &movedError{card.Origin}, "The portal at %s says that it is at %s.",
+			federation.HostOf(origin), card.Origin)
 	}
 	if err := c.checkAllowed(ctx, card.Portal, origin); err != nil {
 		return "", err

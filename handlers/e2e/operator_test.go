@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"agentsite/internal/testing/apptest"
+)
+
+// operates makes the account of the first operator of the portal and signs it in.
+func (p *joined) operates(t testing.TB, b *tab) {
+	t.Helper()
+	b.open("/signup?setup=" + p.setup(t))
+	b.fill("#name", "op")
+	b.fill("#password", apptest.Password)
+	b.press("main form button")
+}
+
+// TestOperator_JoinsAPortalByItsBareHost joins a second portal by its host in any spelling, and reads the
+// cause of each address that cannot be joined.
+func TestOperator_JoinsAPortalByItsBareHost(t *testing.T) {
+	root := needBrowser(t)
+	t.Parallel()
+	for _, name := range []string{"desk", "phone", "phone without scripts"} {
+		s := screens[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, second := joins(t), joins(t)
+			op := visitAt(t, root, first.at, s)
+			first.operates(t, op)
+			op.open("/admin")
+			clicks := 0
+			press := func(selector string) {
+				clicks++
+				op.press(selector)
+			}
+			press(`nav a[href="/admin/peers"]`)
+			op.fill("#url", second.host)
+			press("main form.search-line[method=post] button")
+			op.says("answers")
+			if at := op.path(); !strings.HasPrefix(at, "/admin/peers/") || clicks > 2 {
+				t.Errorf("%d clicks lead to %s", clicks, at)
+			}
+			page := op.path()
+			for _, spelling := range []string{second.at, "localhost:" + second.host[strings.LastIndexByte(second.host, ':')+1:]} {
+				op.open("/admin/peers")
+				op.fill("#url", spelling)
+				op.press("main form.search-line[method=post] button")
+				if at := op.path(); at != page {
+					t.Errorf("%s leads to %s, not %s", spelling, at, page)
+				}
+			}
+			op.open("/admin/peers")
+			for host, cause := range map[string]string{
+				nowhere(t)[len("http://"):]: "connection refused",
+				first.host:                  "this portal's own address",
+				"nowhere.invalid":           "No host named nowhere.invalid",
+			} {
+				op.fill("#url", host)
+				op.allow("400")
+				op.press("main form.search-line[method=post] button")
+				op.until("the cause", `document.querySelector("#url-error").innerText.includes(`+js(cause)+`)`)
+				op.holds("#url", host)
+			}
+			if n := eval[int](op, `document.querySelectorAll("table.portals tbody tr").length`); n != 1 {
+				t.Errorf("%d portals are known", n)
+			}
+			op.clean("joining")
+		})
+	}
+}
