@@ -1169,3 +1169,17 @@ CREATE TABLE profiles (
 ) STRICT;
 
 CREATE INDEX tasks_people ON tasks (created_at, agent_id, caller_id) WHERE caller_kind IN ('person', 'operator');
+
+CREATE TABLE settings (
+  name     TEXT PRIMARY KEY CHECK (length(name) BETWEEN 1 AND 40),
+  value    TEXT NOT NULL CHECK (length(value) <= 20000),
+  previous TEXT CHECK (length(previous) <= 20000), -- NULL if it was not set before
+  set_at   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE daily_figures (
+  day   INTEGER NOT NULL, -- days since 1970
+  name  TEXT NOT NULL CHECK (length(name) BETWEEN 1 AND 40),
+  value INTEGER NOT NULL,
+  PRIMARY KEY (day, name)
+) STRICT, WITHOUT ROWID;

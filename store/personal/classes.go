@@ -37,6 +37,7 @@ var columns = map[string]string{
 	"conversations":    "link: id speaker_id spoke_id branched_from; personal: title; portal: head_hash speaks past",
 	"counters":         "portal: name",
 	"credentials":      "link: id account_id parent; personal: label; secret: hash; portal: kind scopes",
+	"daily_figures":    "portal: name",
 	"database_move":    "portal: state move other",
 	"disclosures":      "link: member_id agent_id; personal: host share; portal: member_kind",
 	"elsewhere":        "link: agent_id network_id portal_id; public: name host title",
@@ -94,6 +95,7 @@ var columns = map[string]string{
 	"said":      "link: conversation_id",
 	"searches":  "link: id account_id; personal: title query",
 	"servers":   "link: agent_id; public: name site",
+	"settings":  "portal: name value previous",
 	"storage":   "link: id; portal: kind place",
 	"summaries": "link: conversation_id agent_id caller_id; personal: text; portal: scope",
 	"tasks": "link: id conversation_id agent_id caller_id; personal: agent_handle caller_handle reason " +
