@@ -222,3 +222,31 @@ func TestAsked_NamesEachSectionOnce(t *testing.T) {
 		}
 	}
 }
+
+var (
+	route       = regexp.MustCompile(`(?m)^  (/[^\s:]*):$`)
+	placeholder = regexp.MustCompile(`\{[^}]*\}`)
+)
+
+// A route may be short for one on the same page: "/withdraw" or "…/messages/{seq}/again".
+func TestAPI_NamesEachRoute(t *testing.T) {
+	source, err := os.ReadFile("../handlers/api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := FindPage("api")
+	text := placeholder.ReplaceAllString(page.Source, "{}")
+	text = regexp.MustCompile(`\$\w+`).ReplaceAllString(text, "{}") // a variable in an example
+	routes := route.FindAllStringSubmatch(string(source), -1)
+	if len(routes) < 100 {
+		t.Fatalf("only %d routes", len(routes))
+	}
+	for _, m := range routes {
+		path := placeholder.ReplaceAllString(m[1], "{}")
+		tail := path[strings.LastIndex(strings.TrimSuffix(path, "/{}"), "/"):]
+		if !strings.Contains(text, path) && !strings.Contains(text, "`"+tail) && !strings.Contains(text, "…"+tail) &&
+			!strings.Contains(text, "{}"+tail) && !strings.Contains(text, "/messages"+tail) && !strings.Contains(text, "["+tail) {
+			t.Errorf("docs/api.md does not name %s", m[1])
+		}
+	}
+}
