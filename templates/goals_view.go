@@ -36,6 +36,7 @@ type GoalForm struct {
 	Examples                                                                           []string
 	Previewed                                                                          bool
 	Parts                                                                              []GoalPart
+	Expected                                                                           string // what it may cost
 }
 
 // GoalPick is an agent that fits a part, and the reason.

@@ -90,6 +90,7 @@ func TestGoals(t *testing.T) {
 				b.open("/goals")
 				b.look("goals")
 				b.open("/goals/new")
+				b.says("The team works by rules, which cost nothing.")
 				eval[bool](b, `document.querySelector(".more-fields").open = true`)
 				b.look("goal-new")
 				b.open("/")
@@ -166,6 +167,8 @@ func TestGoals_Led(t *testing.T) {
 				b.press(`form[action="/goals"] .button-primary`)
 			}
 
+			b.open("/goals/new")
+			b.says("A model leads the team")
 			goal("Approval, please", "echo")
 			b.until("the question", `document.querySelector("#answer-1") && document.body.innerText.includes("Which one?")`)
 			b.shot("goals-asks-"+name, true)

@@ -1,7 +1,9 @@
 package team
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,6 +65,46 @@ func (s *Service) raiseCosts(ctx context.Context, g Goal) error {
 		g = above
 	}
 	return nil
+}
+
+// Experience is what the last goals of an account cost: the least, the middle and the most of them.
+type Experience struct {
+	Goals               int
+	Least, Middle, Most flow.Cost
+	// ByModel is true if a model leads the teams of the account.
+	ByModel bool
+}
+
+// experienceGoals is the number of goals that Experience looks at: those that ended, among the last ones.
+const experienceGoals = 20
+
+// Experience returns what the actor's last goals cost, for an estimate of the next one.
+func (s *Service) Experience(ctx context.Context, actor ident.Actor) (Experience, error) {
+	if err := checkRead(actor); err != nil {
+		return Experience{}, err
+	}
+	x := Experience{ByModel: s.Speaker != nil && s.Speaker.HasModel(actor.ID)}
+	list, err := s.Store.GoalsOf(ctx, actor.ID, "", experienceGoals)
+	if err != nil {
+		return Experience{}, err
+	}
+	var costs []flow.Cost
+	for _, g := range list {
+		if g.State != "concluded" {
+			continue
+		}
+		v, err := s.readView(ctx, g, 0)
+		if err != nil {
+			return Experience{}, err
+		}
+		costs = append(costs, flow.Cost{Tokens: v.State.Talk.Tokens + v.State.Work.Tokens,
+			Money: v.State.Talk.Money + v.State.Work.Money})
+	}
+	if x.Goals = len(costs); x.Goals > 0 {
+		slices.SortFunc(costs, func(a, b flow.Cost) int { return cmp.Compare(a.Tokens, b.Tokens) })
+		x.Least, x.Middle, x.Most = costs[0], costs[len(costs)/2], costs[len(costs)-1]
+	}
+	return x, nil
 }
 
 // parseQuestion returns the goal and the task of a question's client id (attemptID, answerID, turnID); task 0 for a

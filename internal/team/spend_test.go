@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/team"
 	"agentsite/internal/team/flow"
@@ -44,6 +45,25 @@ func TestSpend_SumsByTaskAndKind(t *testing.T) {
 		}
 		if again := w.read(v.ID); again.Seq != v.Seq {
 			t.Error("a task of no goal has changed one")
+		}
+	})
+}
+
+func TestExperience_IsThatOfEndedOwnGoals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := led(t, &flow.Move{Kind: flow.Assign, Tasks: []flow.Assignment{{Owner: "ann", Text: "Add 1 and 2."}}},
+			&flow.Move{Kind: flow.Conclude, Text: "It is 3."})
+		if x, err := w.Experience(t.Context(), ada); err != nil || x.Goals != 0 || !x.ByModel {
+			t.Errorf("before any goal: %+v, %v", x, err)
+		}
+		w.spending(map[string]flow.Cost{"ann": {Tokens: 7, Money: 3}})
+		w.ends(w.start("Add 1 and 2."))
+		x, err := w.Experience(t.Context(), ada)
+		if want := (flow.Cost{Tokens: 27, Money: 9}); err != nil || x.Goals != 1 || x.Middle != want || x.Most != want {
+			t.Errorf("%+v, %v", x, err)
+		}
+		if _, err := w.Experience(t.Context(), ident.Actor{}); !fault.Is(err, fault.Unauthenticated) {
+			t.Errorf("a guest: %v", err)
 		}
 	})
 }

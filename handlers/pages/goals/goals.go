@@ -132,6 +132,11 @@ func (d *Pages) renderForm(w http.ResponseWriter, r *http.Request, actor ident.A
 			v.Parts = append(v.Parts, newPart(p))
 		}
 	}
+	x, err := d.teams.Experience(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	v.Expected = describeExperience(x)
 	v.Examples = d.examples
 	return d.site.Render(w, r, http.StatusOK, templates.GoalNew(d.site.Frame(r, actor, "Give a goal"), v))
 }

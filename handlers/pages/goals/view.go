@@ -185,6 +185,29 @@ func newMeters(s flow.State, done int) []templates.GoalMeter {
 	return list
 }
 
+// describeExperience says what a goal may cost, from the actor's last goals.
+func describeExperience(x team.Experience) string {
+	switch {
+	case x.Goals == 0 && x.ByModel:
+		return "A model leads the team and is asked about once a turn. “Most tokens” under More bounds what that costs."
+	case x.Goals == 0 || x.Most == (flow.Cost{}) && !x.ByModel:
+		return "The team works by rules, which cost nothing. Agents with a model may use tokens."
+	case x.Goals == 1:
+		return "Your last goal used " + formatSpent(x.Middle) + "."
+	}
+	return fmt.Sprintf("Your last %d goals used %s to %s, half of them at most %s.", x.Goals,
+		pages.FormatNumber(x.Least.Tokens), formatSpent(x.Most), formatSpent(x.Middle))
+}
+
+// formatSpent returns tokens and, if there is any, money.
+func formatSpent(c flow.Cost) string {
+	text := pages.FormatNumber(c.Tokens) + " tokens"
+	if c.Money > 0 {
+		text += " (" + formatCost(c.Money) + ")"
+	}
+	return text
+}
+
 // formatCost returns a sum in millionths without needless zeros, such as 0.25.
 func formatCost(millionths int64) string {
 	s := spending.FormatCost(millionths)
