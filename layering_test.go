@@ -223,11 +223,14 @@ var may = map[string][]string{
 	"store/packages":    {"internal/clock", "internal/fault", "internal/ident", "internal/packages", "store/rows"},
 	"handlers/packages": with(leaves, "handlers/markup", "handlers/pages", "handlers/request", "handlers/respond",
 		"internal/federation", "internal/hosting", "internal/hub", "internal/packages", "templates"),
-	"handlers/hosting":          with(leaves, "handlers/request", "handlers/respond", "internal/hosting"),
-	"agentruntime/wasm/frame":   {},
-	"agentruntime/wasm/module":  {},
-	"agentruntime/wasm/guest":   {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
-	"agentruntime/wasm/sandbox": {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
+	"handlers/hosting": with(leaves, "handlers/request", "handlers/respond", "internal/hosting"),
+	// The tools are compiled to WebAssembly, with the standard library only.
+	"agentruntime/bundle/tools":   {},
+	"agentruntime/bundle/program": {"agentruntime/bundle/tools"},
+	"agentruntime/wasm/frame":     {},
+	"agentruntime/wasm/module":    {},
+	"agentruntime/wasm/guest":     {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
+	"agentruntime/wasm/sandbox":   {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
 	// Helpers of tests build portals, stores and agents from every package. Only tests and bench import
 	// them.
 	"internal/testing": {"*"},

@@ -11,6 +11,7 @@ import (
 	"agentsite/agentruntime/acting"
 	"agentsite/agentruntime/assistant"
 	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/bundle"
 	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/lead"
 	"agentsite/agentruntime/link"
@@ -101,8 +102,8 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		Tools: tools, Grants: tools, Meter: workMeter{p}, Guard: p.ceilings, Summaries: p.db.Talks,
 		Budget: budget, Log: p.log})
 	known := assistant.New(rules, d.build, d.prompt, namedModels{p.models}.hasDefault)
-	d.build, d.instant = known, known.AnswerAtOnce()
 	d.hosted = newHostedDriver(p, plain, d.prompt, sessions)
+	d.build, d.instant = bundle.New(known, d.hosted), bundle.AnswerAtOnce(known.AnswerAtOnce())
 	return d
 }
 

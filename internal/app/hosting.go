@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"agentsite/agentruntime/bundle"
 	"agentsite/agentruntime/wasm"
 	"agentsite/agentruntime/wasm/guest"
 	"agentsite/agentruntime/wasm/sandbox"
@@ -31,7 +32,7 @@ func (p *Portal) openHosting(ctx context.Context, keys *ident.Keys) error {
 	}
 	p.programs = sandbox.New(sandbox.Config{Command: []string{self, guest.Argument},
 		Folder: filepath.Join(p.set.Data, programsFolder), CacheBytes: programsBytes, Children: programs,
-		Limits: sandbox.DefaultLimits(), Modules: p.db.Modules, Log: p.log})
+		Limits: sandbox.DefaultLimits(), Modules: bundledModules{p.db.Modules}, Log: p.log})
 	p.hosting = hosting.New(p.db.Modules, programCheck{p.programs}, hostingPeople{p})
 	if err := p.hosting.Load(ctx); err != nil {
 		return err
@@ -62,9 +63,25 @@ func (c programCheck) CheckModule(ctx context.Context, hash string, data []byte)
 	return err
 }
 
-func (c programCheck) DropModule(hash string) error             { return c.pool.Forget(hash) }
-func (c programCheck) KeepModules(hashes map[string]bool) error { return c.pool.Keep(hashes) }
-func (c programCheck) MaxModule() int                           { return c.pool.Limits().Module }
+func (c programCheck) DropModule(hash string) error { return c.pool.Forget(hash) }
+func (c programCheck) MaxModule() int               { return c.pool.Limits().Module }
+
+// KeepModules implements hosting.Sandbox. The programs that come with the portal are in no list of an account.
+func (c programCheck) KeepModules(hashes map[string]bool) error {
+	hashes[bundle.Hash] = true
+	return c.pool.Keep(hashes)
+}
+
+// bundledModules implements sandbox.Modules with the modules of accounts and that which comes with the portal.
+type bundledModules struct{ next sandbox.Modules }
+
+// ReadModule implements sandbox.Modules.
+func (m bundledModules) ReadModule(ctx context.Context, hash string) ([]byte, error) {
+	if hash == bundle.Hash {
+		return bundle.Module()
+	}
+	return m.next.ReadModule(ctx, hash)
+}
 
 // hostingPeople implements hosting.People.
 type hostingPeople struct{ portal *Portal }
@@ -82,6 +99,12 @@ type hostedModules struct{ portal *Portal }
 
 // CheckHosted implements hub.Modules. It is called from checks that have no context.
 func (h hostedModules) CheckHosted(ownerID, hash string) error {
+	if ownerID == "" && hash == bundle.Hash { // a program of the portal itself, which only its operator stops
+		if err := h.portal.packages.CheckRun(hash, ""); err != nil {
+			return errors.New(fault.As(err).Safe)
+		}
+		return nil
+	}
 	m, ok := h.portal.hosting.Find(ownerID, hash)
 	if !ok {
 		return errors.New("names no program that you uploaded; upload it first and give its hash")

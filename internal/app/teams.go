@@ -7,6 +7,7 @@ import (
 
 	"agentsite/agentruntime/assistant"
 	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/bundle"
 	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/goals"
 	"agentsite/internal/chat"
@@ -43,6 +44,9 @@ func builtinDrafts() []hub.Draft { return append(builtin.Drafts(), goals.Draft()
 // registerBuiltins registers the built-in agents that the settings ask for and hides the others.
 func (p *Portal) registerBuiltins(ctx context.Context) error {
 	drafts := builtinDrafts()
+	if !p.set.Bare {
+		drafts = append(drafts, bundle.Drafts()...)
+	}
 	for _, optional := range []struct {
 		draft hub.Draft
 		on    bool

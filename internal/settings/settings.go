@@ -71,6 +71,8 @@ type Config struct {
 	MostPeers int
 	// PeerIdle bounds the idle connections to other portals, 0 for the default. No setting sets it.
 	PeerIdle int
+	// Bare leaves out the agents of the programs that come with the portal. Only tests set it: they count agents.
+	Bare bool
 	// Goals replaces the examples of goals on the pages. Only the demo sets it.
 	Goals []string
 }

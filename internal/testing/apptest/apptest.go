@@ -134,6 +134,9 @@ func Main(m *testing.M) int {
 // RealHashes is an edit for Start after which passwords are hashed at the full cost of a real portal.
 func RealHashes(c *app.Config) { c.CheapHashes = false }
 
+// WithPrograms is an edit for Start after which the portal has the agents of the programs that come with each.
+func WithPrograms(c *app.Config) { c.Bare = false }
+
 // Start runs a portal until t ends and returns when it is ready. Each edit changes its settings before
 // the start. The test fails if the portal's log then has an error or a panic.
 func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
@@ -142,6 +145,7 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	cfg.Listen, cfg.Data, cfg.LogLevel = "127.0.0.1:0", t.TempDir(), "debug"
 	cfg.Limits = "disk-free=0,disk-reserve=0" // many portals share the disk of a test
 	cfg.CheapHashes = true                    // RealHashes switches this off
+	cfg.Bare = true                           // WithPrograms switches this off
 	for _, e := range edit {
 		e(&cfg)
 	}

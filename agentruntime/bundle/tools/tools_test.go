@@ -1,0 +1,114 @@
+package tools
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+const sales = "city,amount,day\nRome,12,2026-01-02\nOslo,7,2026-01-03\nRome,3.5,2026-01-04\n\"Santa Fe, " +
+	"NM\",40,2026-01-05\n"
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	people := `{"people":[{"name":"Ada","born":{"year":1815}},{"name":"Bob","born":{"year":1990},"likes":["a"]}]}`
+	for _, c := range []struct {
+		program, text string
+		earlier       []string
+		want          []string
+	}{
+		{"tables", sales + "\nselect city, sum(amount) group by city order by sum(amount) desc limit 2", nil,
+			[]string{"| Santa Fe, NM | 40 |\n| Rome | 15.5 |\n", "2 rows."}},
+		{"tables", "select city where amount > 5 and day < 2026-01-05 or city contains fe\n\n" + sales, nil,
+			[]string{"| Rome |\n| Oslo |\n| Santa Fe, NM |"}},
+		{"tables", "where amount = 7", []string{"hello", sales, "thanks"}, []string{"| Oslo | 7 | 2026-01-03 |"}},
+		{"tables", people + " select avg(born.year), count(likes)", nil, []string{"| 1902.5 | 1 |"}},
+		{"tables", "```csv\nname;n\na;0.1\nb;0.2\n```\nselect sum(n), max(name)", nil, []string{"| 0.3 | b |"}},
+		{"tables", "| a | b |\n|---|---|\n| 1 | x |\n| 2 | y |", nil, []string{"2 rows, 2 columns", "| a | numbers " +
+			"| 2 | 1 | 2 |"}},
+		{"tables", sales + "select town", nil, []string{`no column "town"`, "city, amount, day"}},
+		{"tables", sales + "select city where amount ! 3", nil, []string{"no comparison"}},
+		{"tables", "what can you do?", nil, []string{"Send a table"}},
+		{"tables", `[{"a":`, nil, []string{"not complete"}},
+		{"diff", "a\nb\nc\n---\na\nx\nc", nil, []string{"1 line added, 1 line removed", "@@ -1,3 +1,3 @@\n " +
+			"a\n-b\n+x\n c\n"}},
+		{"diff", "a\n---\na", nil, []string{"equal"}},
+		{"diff", "one\ntwo\nthree\n---\n@@ -1,2 +1,2 @@\n one\n-two\n+2", nil, []string{"```\none\n2\nthree\n```"}},
+		{"diff", "zero\nnew\none\ntwo\n---\n@@ -1,2 +1,2 @@\n one\n-two\n+2", nil, []string{"zero\nnew\none\n2"}},
+		{"diff", "one\n---\n@@ -1,1 +1,1 @@\n-two\n+2", nil, []string{"does not fit", "part 1"}},
+		{"rates", "100 EUR in USD", nil, []string{"**111.72 USD**", RatesDay, "European Central Bank"}},
+		{"rates", "$100 to eur", nil, []string{"**89.51 EUR**"}},
+		{"rates", "100 EUR in USD at 1.5", nil, []string{"**150 USD**", "your rate"}},
+		{"rates", "1,000 jpy", nil, []string{"| EUR | 5.69 |", RatesDay}},
+		{"rates", "12 lb", nil, []string{"| kg | 5.443108 |"}},
+		{"rates", "5 km in mi", nil, []string{"**3.106856 mi**"}},
+		{"rates", "5 km in kg", nil, []string{"no unit of length"}},
+		{"rates", "3 EUR in XXX", nil, []string{"no rate for XXX"}},
+		{"rates", "hello there", nil, []string{"Send an amount"}},
+		{"planner", "deadline 2026-12-28: design 2d, build 1w\nfree 2026-12-24, 2026-12-25", nil,
+			[]string{"| design | Wed 2026-12-16 | Thu 2026-12-17 | 2 days |", "| build | Fri 2026-12-18 | Mon " +
+				"2026-12-28 | 5 days |"}},
+		{"planner", "start 2026-11-28: a 1d, b 2d", nil, []string{"| a | Mon 2026-11-30 | Mon 2026-11-30 |",
+			"| b | Tue 2026-12-01 | Wed 2026-12-02 |"}},
+		{"planner", "every month from 2026-01-31, 3 times", nil, []string{"Sat 2026-01-31", "Sat 2026-02-28", "Tue " +
+			"2026-03-31"}},
+		{"planner", "deadline 2026-12-28: design", nil, []string{"has no length"}},
+		{"planner", "every 0 days from 2026-01-31, 3 times", nil, []string{"1 to 200"}},
+		{"summary", "# Ferry\nThe ferry leaves at nine. It is the only ferry of the day, see " +
+			"[times](https://ferry.example/t).\n" +
+			"## Tickets\nTickets for the ferry are sold at the harbour.\n- [ ] Buy tickets\n- [x] Pack\n```\nno " +
+			"prose here\n```", nil,
+			[]string{"- Ferry: The ferry leaves at nine.", "  - Tickets: Tickets for the ferry", "- [ ] Buy " +
+				"tickets", "1 task done, 1 open",
+				"times: https://ferry.example/t", "It is the only ferry of the day"}},
+		{"summary", "hi", nil, []string{"Send a text"}},
+		{"none", "hi", nil, []string{"no program"}},
+	} {
+		got := Answer(c.program, c.text, c.earlier)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s of %q:\n%s\nlacks %q", c.program, c.text, got, want)
+			}
+		}
+	}
+}
+
+// A patch of two texts makes the second one of the first.
+func TestDiff_IsAPatch(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	text := func() string {
+		var lines []string
+		for range 1 + r.IntN(30) {
+			lines = append(lines, fmt.Sprint("line ", r.IntN(6)))
+		}
+		return strings.Join(lines, "\n")
+	}
+	for range 500 {
+		a, b := text(), text()
+		patch, _, _ := compareTexts(splitLines(a), splitLines(b))
+		if a == b {
+			continue
+		}
+		if got, err := applyPatch(a, patch); err != nil || got != b {
+			t.Fatalf("%q to %q by\n%s\nmakes %q, %v", a, b, patch, got, err)
+		}
+	}
+}
+
+// No text ends a program.
+func FuzzAnswer(f *testing.F) {
+	for _, text := range []string{sales + "select *", `[{"a":1}] where a > 0`, "a\n---\n@@ -1 +1 @@\n-a\n+b", "€5",
+		"every day from 2026-01-01, 3 times",
+		"# a\n- [ ] b", "[1,2,null]", "select", "{", "|", "```\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, name := range Names {
+			if Answer(name, text, []string{text}) == "" {
+				t.Errorf("%s answers nothing to %q", name, text)
+			}
+		}
+	})
+}
