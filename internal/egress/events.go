@@ -3,8 +3,10 @@ package egress
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 )
 
 // MaxEvent is the maximum size of one server-sent event in bytes; a larger one is an error.
@@ -18,6 +20,11 @@ type EventReader struct {
 	name    string
 	problem []byte
 	begun   bool
+	loose   bool
+	fields  bool   // a line was one of the format
+	held    []byte // of a loose reader: the first line of the next event
+	next    string // the name of that event
+	stray   []byte // of a loose reader: lines that are not of the format, the beginning
 }
 
 // StreamEvent is one server-sent event. Its bytes are valid until the next call.
@@ -28,9 +35,23 @@ type StreamEvent struct {
 	Problem []byte
 }
 
+// IsError reports whether the name of the event says that it is an error.
+func (e StreamEvent) IsError() bool {
+	name := strings.ToLower(e.Name)
+	return strings.Contains(name, "error") || strings.Contains(name, "exception") || strings.HasPrefix(name, "fail")
+}
+
+// NewLooseEventReader returns an EventReader that also reads streams which break the format: without blank lines
+// between events of JSON, with JSON on a line of its own, and with plain text at the end, which is a Problem.
+func NewLooseEventReader(r io.Reader) *EventReader {
+	e := NewEventReader(r)
+	e.loose = true
+	return e
+}
+
 // NewEventReader returns a reader of the events in r. It reads ahead and does not close r.
 func NewEventReader(r io.Reader) *EventReader {
-	return &EventReader{r: bufio.NewReaderSize(r, 16<<10), event: []byte{}}
+	return &EventReader{r: bufio.NewReaderSize(&lineReader{r: r}, 16<<10), event: []byte{}}
 }
 
 // Next returns the data of the next event that has any; the bytes are valid until the next call. It
@@ -49,8 +70,10 @@ func (e *EventReader) Next() ([]byte, error) {
 // NextEvent is Next, with the name of the event. It also returns events with a Problem but no data; their
 // Data is nil.
 func (e *EventReader) NextEvent() (StreamEvent, error) {
-	e.event, e.name, e.problem = e.event[:0], "", nil
-	seen := false
+	e.event, e.name, e.problem = e.event[:0], e.next, nil
+	e.next = ""
+	seen, name := e.held != nil, e.name
+	e.event, e.held = append(e.event, e.held...), nil
 	finish := func() StreamEvent {
 		ev := StreamEvent{Name: e.name, Problem: e.problem}
 		if seen {
@@ -63,6 +86,10 @@ func (e *EventReader) NextEvent() (StreamEvent, error) {
 		if err != nil && !(errors.Is(err, io.EOF) && len(line) > 0) {
 			if errors.Is(err, io.EOF) && (seen || e.problem != nil) {
 				return finish(), nil
+			}
+			if stray := e.stray; errors.Is(err, io.EOF) && e.fields && len(stray) > 0 {
+				e.stray = nil
+				return StreamEvent{Problem: stray}, nil
 			}
 			return StreamEvent{}, err
 		}
@@ -79,6 +106,14 @@ func (e *EventReader) NextEvent() (StreamEvent, error) {
 		}
 		field, value, colon := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
+		e.fields = e.fields || isField(string(field), colon)
+		if e.loose && e.fields && !isField(string(field), colon) {
+			if !isJSON(line) {
+				e.addStray(line)
+				continue
+			}
+			field, value = []byte("data"), line
+		}
 		switch string(field) {
 		case "event":
 			e.name = string(value[:min(len(value), 64)])
@@ -92,6 +127,13 @@ func (e *EventReader) NextEvent() (StreamEvent, error) {
 		default:
 			continue
 		}
+		if e.loose && seen && beginsJSON(value) && isJSON(e.event) {
+			e.held = append([]byte{}, value...)
+			if e.name != name {
+				e.name, e.next = name, e.name
+			}
+			return finish(), nil
+		}
 		if len(e.event)+len(value)+1 > MaxEvent {
 			return StreamEvent{}, newError(TooLarge, "", nil, "one event of the stream is larger than %d MiB",
 				MaxEvent>>20)
@@ -100,7 +142,64 @@ func (e *EventReader) NextEvent() (StreamEvent, error) {
 			e.event = append(e.event, '\n')
 		}
 		e.event = append(e.event, value...)
-		seen = true
+		if !seen {
+			seen, name = true, e.name
+		}
+	}
+}
+
+// maxStray bounds the bytes of text outside of the format that are kept.
+const maxStray = 4 << 10
+
+func (e *EventReader) addStray(line []byte) {
+	if room := maxStray - len(e.stray); room > 0 {
+		e.stray = append(append(e.stray, line[:min(len(line), room)]...), '\n')
+	}
+}
+
+// isField reports whether a line with that beginning is one of the format: a comment has an empty field.
+func isField(name string, colon bool) bool {
+	switch name {
+	case "":
+		return colon
+	case "data", "event", "id", "retry":
+		return true
+	}
+	return name == "error" && colon
+}
+
+func beginsJSON(b []byte) bool { return len(b) > 0 && (b[0] == '{' || b[0] == '[') }
+
+// isJSON reports whether b is a JSON object or list, or the "[DONE]" of model servers.
+func isJSON(b []byte) bool {
+	return beginsJSON(b) && (b[len(b)-1] == '}' || b[len(b)-1] == ']') && (json.Valid(b) || string(b) == "[DONE]")
+}
+
+// lineReader replaces the line ends CRLF and CR, which the format also has, by LF.
+type lineReader struct {
+	r  io.Reader
+	cr bool // the last byte was a CR, so that an LF belongs to it
+}
+
+// Read implements io.Reader.
+func (l *lineReader) Read(p []byte) (int, error) {
+	for {
+		n, err := l.r.Read(p)
+		if !l.cr && bytes.IndexByte(p[:n], '\r') < 0 && n > 0 {
+			return n, err
+		}
+		out := p[:0]
+		for _, b := range p[:n] {
+			if !(b == '\n' && l.cr) {
+				out = append(out, b)
+			}
+			if l.cr = b == '\r'; l.cr {
+				out[len(out)-1] = '\n'
+			}
+		}
+		if len(out) > 0 || err != nil || len(p) == 0 {
+			return len(out), err
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ func TestEventReader_ReadsTheFormat(t *testing.T) {
 		"data: a\n\ndata:b\n\n":              {"a", "b"},
 		"data: a\r\ndata: b\r\n\r\n":         {"a\nb"},
 		": hi\nid: 1\nevent: x\ndata: a\n\n": {"a"},
+		"data: a\rdata: b\r\r\ndata: c\r\r":  {"a\nb", "c"},
 		"data: cut":                          {"cut"},
 		"data: a\n":                          {"a"},
 		"data\n\n":                           {""},
@@ -54,6 +55,31 @@ func TestEventReader_KeepsNamesAndProblems(t *testing.T) {
 	}
 	if got, err := readEvents("error: x\n\ndata: a\n\n"); !slices.Equal(got, []string{"a"}) || !errors.Is(err, io.EOF) {
 		t.Errorf("data alone: %q %v", got, err)
+	}
+}
+
+func TestLooseEventReader_ReadsWhatBreaksTheFormat(t *testing.T) {
+	for in, want := range map[string]string{
+		"data: {}\ndata: [1]\ndata: [DONE]\n":                  "|{}| |[1]| |[DONE]|",
+		"data: {\ndata: }\ndata: {}\n\n":                       "|{\n}| |{}|",
+		"event: a\ndata: {}\nevent: b\ndata: {}\n":             "a|{}| b|{}|",
+		"data: {}\nevent: b\n\n":                               "b|{}|",
+		"data: {}\n\n{\"a\":1}\nwhy\nnot\n":                    "|{}| |{\"a\":1}| ||why\nnot\n",
+		"data: {}\n\n" + strings.Repeat("x", 10_000) + "\ny\n": "|{}| ||" + strings.Repeat("x", 4<<10) + "\n",
+		"why\n": "",
+	} {
+		r := NewLooseEventReader(strings.NewReader(in))
+		var got []string
+		ev, err := r.NextEvent()
+		for ; err == nil; ev, err = r.NextEvent() {
+			got = append(got, ev.Name+"|"+string(ev.Data)+"|"+string(ev.Problem))
+		}
+		if strings.Join(got, " ") != want || !errors.Is(err, io.EOF) {
+			t.Errorf("%.40q: %.90q %v", in, got, err)
+		}
+	}
+	if got, _ := readEvents("data: {}\ndata: {}\nwhy\n\n"); !slices.Equal(got, []string{"{}\n{}"}) {
+		t.Errorf("strict: %q", got)
 	}
 }
 
