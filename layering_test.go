@@ -20,11 +20,11 @@ const module = "agentsite"
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
-	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "internal/team/handover", "internal/team/aware", "migrations", "static", "docs"}
+	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/team/handover", "internal/team/aware", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
-	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/textfile", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
+	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/packages", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
@@ -58,6 +58,8 @@ var may = map[string][]string{
 	"internal/strictjson": {},
 	// Every decoder of answers of other servers uses lenientjson.
 	"internal/lenientjson": {},
+	// Clients of models, A2A and MCP agents find the reason in errors of other servers alike.
+	"internal/reason": {"internal/lenientjson"},
 	// Drivers and the command line read text files of any encoding.
 	"internal/textfile": {},
 	// The chain of hashes knows no messages, only their fields.
@@ -115,7 +117,7 @@ var may = map[string][]string{
 	"internal/a2a":    with(leaves, "internal/task", "internal/hub"),
 	"internal/index":  with(leaves, "internal/hub"),
 	// embedding searches the index by vectors of a server.
-	"internal/embedding": with(leaves, "internal/hub", "internal/index", "internal/openai"),
+	"internal/embedding": with(leaves, "internal/hub", "internal/index"),
 	// notify sends notifications to other servers. The services do not depend on it.
 	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
 	// bm25 is an index of words and does not depend on agents.

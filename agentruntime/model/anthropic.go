@@ -3,6 +3,7 @@ package model
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/lenientjson"
 	"agentsite/internal/openai"
+	"agentsite/internal/reason"
 )
 
 // The Messages API of Anthropic: https://platform.claude.com/docs/en/api/messages. Its requests and events are
@@ -250,7 +252,7 @@ func (r *anthropicReader) openAnswer() (openai.Chunk, error) {
 		return openai.Chunk{}, err
 	}
 	if b, _ := r.in.Peek(1); !whole && string(b) != "<" {
-		r.events = egress.NewEventReader(r.in)
+		r.events = egress.NewLooseEventReader(r.in)
 		return openai.Chunk{}, nil
 	}
 	n, err := io.Copy(&r.head, io.LimitReader(r.in, openai.MaxWhole+1))
@@ -263,12 +265,25 @@ func (r *anthropicReader) openAnswer() (openai.Chunk, error) {
 	r.ended = true
 	var a struct {
 		anthropicAnswer
-		Error *openai.Error `json:"error"`
+		Error json.RawMessage `json:"error"`
 	}
 	if lenientjson.Decode(r.head.Bytes(), &a) != nil {
 		return openai.Chunk{}, openai.ErrNoChat
 	}
-	return a.toChunk(a.Error), nil
+	return a.toChunk(errorOf(a.Error, r.head.Bytes())), nil
+}
+
+// errorOf returns the error in the member "error" of an answer, nil for none. The reason may be in the rest of the
+// answer.
+func errorOf(raw json.RawMessage, whole []byte) *openai.Error {
+	if !reason.IsSet(raw) {
+		return nil
+	}
+	var e openai.Error
+	if raw[0] != '{' || json.Unmarshal(raw, &e) != nil || e.Message == "" {
+		e.Message = cmp.Or(reason.Find(fmt.Appendf(nil, `{"error":%s}`, raw)), reason.Find(whole), "an error without a reason")
+	}
+	return &e
 }
 
 type anthropicEvent struct {
@@ -284,7 +299,7 @@ type anthropicEvent struct {
 		StopReason  string `json:"stop_reason"`
 	} `json:"delta"`
 	Usage *anthropicUsage `json:"usage"`
-	Error *openai.Error   `json:"error"`
+	Error json.RawMessage `json:"error"`
 }
 
 // Next returns the next chunk. io.EOF follows message_stop; io.ErrUnexpectedEOF means that the stream ended without it.
@@ -293,7 +308,7 @@ func (r *anthropicReader) Next() (openai.Chunk, error) {
 		if r.events == nil {
 			return r.openAnswer()
 		}
-		data, err := r.events.Next()
+		ev, err := r.events.NextEvent()
 		if errors.Is(err, io.EOF) && !r.seen {
 			return openai.Chunk{}, openai.ErrNoChat
 		}
@@ -303,12 +318,18 @@ func (r *anthropicReader) Next() (openai.Chunk, error) {
 		if err != nil {
 			return openai.Chunk{}, err
 		}
-		if strings.TrimSpace(string(data)) == "" {
+		text := bytes.TrimSpace(ev.Data)
+		if len(ev.Problem) > 0 || ev.IsError() && len(text) > 0 {
+			r.seen = true
+			why := reason.Find([]byte(cmp.Or(string(ev.Problem), string(text))))
+			return openai.Chunk{Error: &openai.Error{Message: cmp.Or(why, "an error without a reason")}}, nil
+		}
+		if len(text) == 0 || ev.Name == "ping" {
 			continue
 		}
 		var e anthropicEvent
 		r.seen = true
-		if err := lenientjson.Decode(data, &e); err != nil {
+		if err := lenientjson.Decode(text, &e); err != nil {
 			return openai.Chunk{}, fmt.Errorf("%w: %w", openai.ErrGarbage, err)
 		}
 		if e.Type == "message_stop" {
@@ -322,8 +343,8 @@ func (r *anthropicReader) Next() (openai.Chunk, error) {
 
 // toChunk converts an event. Events of unknown types, and pings, become an empty chunk.
 func (r *anthropicReader) toChunk(e anthropicEvent) openai.Chunk {
-	if e.Error != nil {
-		return openai.Chunk{Error: e.Error}
+	if failed := errorOf(e.Error, nil); failed != nil {
+		return openai.Chunk{Error: failed}
 	}
 	var c openai.Chunk
 	var d openai.Delta

@@ -136,7 +136,11 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 		return Reply{}, noRetry, err
 	}
 	defer resp.Body.Close()
-	switch resp.StatusCode {
+	status := resp.StatusCode
+	if isAnswer(status) {
+		status = http.StatusOK
+	}
+	switch status {
 	case http.StatusOK:
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, 529:
 		err := c.refusalFault(resp, req.Model, len(req.Tools) > 0)
@@ -171,7 +175,7 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 		chunks = newAnthropicReader(received)
 	}
 	var reply Reply
-	reply, err = readChunks(chunks, len(req.Tools) > 0, onDelta)
+	reply, err = readChunks(keyHider{chunks, c}, len(req.Tools) > 0, onDelta)
 	if errors.Is(err, openai.ErrNoChat) {
 		err = c.notModelFault(chunks.Head(), resp)
 	}
@@ -179,6 +183,26 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 		err = fault.Wrap(fault.Unavailable, context.Cause(ctx), "The question was stopped.")
 	}
 	return reply, noRetry, err
+}
+
+// isAnswer reports whether an HTTP status may come with an answer: some servers and proxies say 201 or 206.
+func isAnswer(status int) bool {
+	return status >= 200 && status < 300 && status != http.StatusNoContent && status != http.StatusResetContent
+}
+
+// keyHider removes the key from the errors of a server, which may repeat it.
+type keyHider struct {
+	chunkReader
+	client *Client
+}
+
+// Next implements chunkReader.
+func (k keyHider) Next() (openai.Chunk, error) {
+	ch, err := k.chunkReader.Next()
+	if ch.Error != nil {
+		ch.Error.Message = k.client.hideKey(ch.Error.Message)
+	}
+	return ch, err
 }
 
 // answer collects the text of one reply, at most MaxText bytes.
@@ -224,6 +248,8 @@ type collector struct {
 	thoughts  strings.Builder
 	tools     bool // the request offered tools
 	delivered bool // a choice arrived
+	chosen    bool // index is that of the answer
+	index     int
 	onDelta   func(string)
 }
 
@@ -268,7 +294,10 @@ func (c *collector) addChunk(ch openai.Chunk) error {
 	}
 	for _, choice := range ch.Choices {
 		c.delivered = true
-		if choice.Index != 0 {
+		if !c.chosen {
+			c.chosen, c.index = true, choice.Index // One was asked for; some servers count from 1.
+		}
+		if choice.Index != c.index {
 			continue
 		}
 		thought := c.thinking.Add(string(choice.Delta.Reasoning))

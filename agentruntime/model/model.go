@@ -80,7 +80,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	if !isAnswer(resp.StatusCode) {
 		return nil, c.refusalFault(resp, "", false)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))

@@ -86,9 +86,16 @@ func TestChat_SaysWhatWentWrong(t *testing.T) {
 		want        string
 		is          error
 	}{
-		"key":       {401, "application/json", `{"error":{"message":"bad key sk-secret"}}`, fault.Unauthenticated, "The endpoint refused the key.", ErrKey},
-		"model":     {404, "application/json", `{"error":{"message":"The model m does not exist"}}`, fault.NotFound, `The model "m" is unknown to the endpoint.`, nil},
+		"key":       {401, "application/json", `{"error":{"message":"bad key sk-secret"}}`, fault.Unauthenticated, `The endpoint refused the key. The server said "bad key [key]".`, ErrKey},
+		"model":     {404, "application/json", `{"error":{"message":"The model m does not exist"}}`, fault.NotFound, `The model "m" is unknown to the endpoint. The server said "The model m does not exist".`, nil},
 		"no api":    {404, "text/html", "<html>", fault.NotFound, "There is no OpenAI-compatible API at that address (HTTP 404).", ErrProtocol},
+		"escaped":   {401, "application/json", `{"error":{"message":"bad key \u0073k-\u200bsecret"}}`, fault.Unauthenticated, `The endpoint refused the key. The server said "bad key [key]".`, ErrKey},
+		"forbidden": {403, "application/json", `{"err":"Your plan has no access"}`, fault.Unauthenticated, `The endpoint refused the key. The server said "Your plan has no access".`, ErrKey},
+		"status":    {403, "text/html", "<title>403 Forbidden</title>", fault.Unauthenticated, "The endpoint refused the key.", ErrKey},
+		"detail":    {404, "application/json", `{"detail":"use /v2"}`, fault.NotFound, `There is no OpenAI-compatible API at that address (HTTP 404). The server said "use /v2".`, ErrProtocol},
+		"method":    {405, "text/html", "<title>Error</title><pre>Cannot POST /v1</pre>", fault.NotFound, `There is no OpenAI-compatible API at that address (HTTP 405). The server said "Cannot POST /v1".`, ErrProtocol},
+		"fields":    {422, "application/json", `{"errors":{"max_tokens":["is too large"]}}`, fault.Invalid, "The endpoint refused the question: max_tokens: is too large", nil},
+		"key late":  {200, sse, `data: {"error":"no sk-secret"}` + "\n\n", fault.Unavailable, `The answer was interrupted: the model's server said "no [key]".`, ErrInterrupted},
 		"refused":   {400, "application/json", `{"error":{"message":"context too\u202e long"}}`, fault.Invalid, "The endpoint refused the question: context too long", nil},
 		"broken":    {500, "text/plain", "oops", fault.Unavailable, "The model's server failed (HTTP 500): oops", nil},
 		"redirect":  {302, "text/plain", "", fault.Unavailable, "The endpoint redirects elsewhere (HTTP 302); use its final address.", ErrProtocol},
@@ -112,6 +119,33 @@ func TestChat_SaysWhatWentWrong(t *testing.T) {
 		}
 		if f.Kind != tt.kind || f.Safe != tt.want || tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %s %q (%v)", name, f.Kind, f.Safe, err)
+		}
+	}
+}
+
+func TestBusyResult_HasTheReasonOfTheServer(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":{"message":"You exceeded your current quota"}}`: `Try again then. The server said "You exceeded your current quota".`,
+		"": "Try again then.",
+	} {
+		c := server(t, "", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(429)
+			io.WriteString(w, body)
+		})
+		_, err := c.Chat(t.Context(), question, nil)
+		if r, ok := BusyResult(err); !ok || !strings.HasSuffix(r.Reason, want) || r.RetryAfter != time.Hour {
+			t.Errorf("%s: %+v", body, r)
+		}
+	}
+}
+
+func TestChat_TakesEachStatusOfSuccess(t *testing.T) {
+	const whole = `{"choices":[{"index":1,"message":"Hello","finish_reason":"stop"}]}`
+	for _, status := range []int{200, 201, 202, 203, 206} {
+		c := server(t, "", says(status, "application/json", whole))
+		if got, err := c.Chat(t.Context(), question, nil); err != nil || got.Text != "Hello" {
+			t.Errorf("%d: %+v %v", status, got, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/models"
-	"agentsite/internal/openai"
+	"agentsite/internal/reason"
 	"agentsite/internal/task"
 )
 
@@ -28,13 +28,11 @@ const maxRefusal = 64 << 10
 // request offered tools.
 func (c *Client) refusalFault(resp *http.Response, model string, tools bool) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
-	if c.key != "" {
-		// Some servers repeat the refused key in the error, and the reader of the error need not be its
-		// owner.
-		b = bytes.ReplaceAll(b, []byte(c.key), []byte("[key]"))
+	said := c.cleanReason(b)
+	if strings.EqualFold(said, resp.Status) || strings.EqualFold(said, http.StatusText(resp.StatusCode)) {
+		said = "" // The status alone is no reason.
 	}
-	said := cleanLine(openai.Reason(b))
-	cause := errors.New(resp.Status + ": " + said)
+	cause := &serverError{status: resp.Status, said: said}
 	switch code := resp.StatusCode; {
 	case tools && refusedTools(code, said):
 		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause),
@@ -44,15 +42,16 @@ func (c *Client) refusalFault(resp *http.Response, model string, tools bool) err
 		if c.key == "" {
 			text = "The endpoint asks for a key."
 		}
-		return fault.Wrap(fault.Unauthenticated, errors.Join(ErrKey, cause), "%s", text)
+		return fault.Wrap(fault.Unauthenticated, errors.Join(ErrKey, cause), "%s%s", text, cause.sentence())
 	case code == http.StatusNotFound && model != "" && strings.Contains(strings.ToLower(said), "model"):
-		return fault.Wrap(fault.NotFound, cause, "The model %q is unknown to the endpoint.", cleanLine(model))
+		return fault.Wrap(fault.NotFound, cause, "The model %q is unknown to the endpoint.%s", cleanLine(model),
+			cause.sentence())
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return fault.Wrap(fault.NotFound, errors.Join(ErrProtocol, cause),
-			"There is no %s-compatible API at that address (HTTP %d).", c.providerName(), code)
+			"There is no %s-compatible API at that address (HTTP %d).%s", c.providerName(), code, cause.sentence())
 	case code == http.StatusTooManyRequests:
 		f := fault.Limited(max(retryAfter(resp.Header), 0),
-			"The model's server gets too many requests. Try again later.")
+			"The model's server gets too many requests. Try again later.%s", cause.sentence())
 		f.Err = cause
 		return f
 	case code >= 300 && code < 400:
@@ -65,6 +64,33 @@ func (c *Client) refusalFault(resp *http.Response, model string, tools bool) err
 		return fault.Wrap(fault.Unavailable, cause, "The model's server failed (HTTP %d): %s", resp.StatusCode, said)
 	}
 	return fault.Wrap(fault.Unavailable, cause, "The model's server failed (HTTP %d).", resp.StatusCode)
+}
+
+// serverError is the refusal of a server in its own words, cleaned; said is "" if it gave no reason.
+type serverError struct{ status, said string }
+
+// Error implements error, for logs and for the words that callers look for.
+func (e *serverError) Error() string { return e.status + ": " + e.said }
+
+// sentence returns the server's words as a sentence to put after one of this portal; "" without a reason.
+func (e *serverError) sentence() string {
+	if e.said == "" {
+		return ""
+	}
+	return fmt.Sprintf(" The server said %q.", e.said)
+}
+
+// cleanReason returns the reason in an error of the server, in one line without the key: some servers repeat a
+// refused key, and the reader of the error need not be its owner.
+func (c *Client) cleanReason(b []byte) string {
+	return cleanLine(c.hideKey(reason.Find(b))) // The key is hidden after escapes are gone and before the text is cut.
+}
+
+func (c *Client) hideKey(s string) string {
+	if c.key == "" {
+		return s
+	}
+	return strings.ReplaceAll(dropInvisible(s), c.key, "[key]")
 }
 
 // RefusedPictures reports whether a request with pictures may have been refused because of them, so that
@@ -111,7 +137,7 @@ func (c *Client) notModelFault(b []byte, resp *http.Response) error {
 		what = "nothing"
 	case trimmed[0] == '<' || mediaType(resp) == "text/html":
 		what = "a web page"
-		if title := cleanLine(openai.PageTitle(trimmed)); title != "" {
+		if title := cleanLine(reason.PageTitle(trimmed)); title != "" {
 			what += fmt.Sprintf(" with the title %q", title)
 		}
 	case json.Valid(trimmed):
@@ -142,13 +168,16 @@ func retryAfter(h http.Header) time.Duration {
 
 // cleanLine cleans text from outside for a sentence: one line, visible, at most 300 characters.
 func cleanLine(s string) string {
-	s = strings.Map(func(r rune) rune {
+	return cutBytes(strings.Join(strings.Fields(dropInvisible(s)), " "), 300)
+}
+
+func dropInvisible(s string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r
 	}, s)
-	return cutBytes(strings.Join(strings.Fields(s), " "), 300)
 }
 
 func cutBytes(s string, max int) string {
@@ -169,5 +198,9 @@ func BusyResult(err error) (r task.Result, ok bool) {
 		return task.Result{}, false
 	}
 	wait := cmp.Or(f.RetryAfter, busyFor)
-	return task.Result{State: task.Rejected, Reason: task.BusyReason("The model's server", wait), RetryAfter: wait}, true
+	r = task.Result{State: task.Rejected, Reason: task.BusyReason("The model's server", wait), RetryAfter: wait}
+	if e, ok := errors.AsType[*serverError](f.Err); ok {
+		r.Reason += e.sentence()
+	}
+	return r, true
 }

@@ -12,8 +12,8 @@ import (
 
 	"agentsite/internal/egress"
 	"agentsite/internal/lenientjson"
-	"agentsite/internal/openai"
 	"agentsite/internal/plaintext"
+	"agentsite/internal/reason"
 )
 
 // Bounds of one request and its answer.
@@ -85,7 +85,7 @@ func (c *client) refusalError(resp *http.Response) error {
 	if c.server.Key != "" { // some servers repeat a refused key
 		b = bytes.ReplaceAll(b, []byte(c.server.Key), []byte("[key]"))
 	}
-	err := fmt.Errorf("HTTP %d: %s", resp.StatusCode, plaintext.Cut(plaintext.OneLine(openai.Reason(b)), maxReason))
+	err := fmt.Errorf("HTTP %d: %s", resp.StatusCode, plaintext.Cut(plaintext.OneLine(reason.Find(b)), maxReason))
 	switch resp.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
 		http.StatusInternalServerError: // some servers fail at a text that is too long

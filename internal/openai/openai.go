@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 
 	"agentsite/internal/lenientjson"
+	"agentsite/internal/reason"
 )
 
 // Roles of messages; ToolRole is the fourth.
@@ -210,7 +211,7 @@ type Error struct {
 	Code    any    `json:"code"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. The message is the Reason of an error of any form.
+// UnmarshalJSON implements json.Unmarshaler. The message is the reason in an error of any form.
 func (e *Error) UnmarshalJSON(b []byte) error {
 	var w struct {
 		Type  string `json:"type"`
@@ -220,7 +221,7 @@ func (e *Error) UnmarshalJSON(b []byte) error {
 	if err := lenientjson.Decode(b, &w); err != nil {
 		return err
 	}
-	*e = Error{Message: Reason(b), Type: w.Type, Param: w.Param, Code: w.Code}
+	*e = Error{Message: reason.Find(b), Type: w.Type, Param: w.Param, Code: w.Code}
 	return nil
 }
 

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"agentsite/internal/egress"
 	"agentsite/internal/lenientjson"
+	"agentsite/internal/reason"
 )
 
 // Errors that the error of Next may wrap.
@@ -45,6 +48,7 @@ type Reader struct {
 	chat   bool // an event or value was one of this API
 	whole  bool // a value was a whole answer
 	done   bool
+	ended  bool // a choice has its finish_reason
 }
 
 // headReader keeps the first bytes that are read.
@@ -106,7 +110,7 @@ func (r *Reader) openAnswer() error {
 		r.values = jsontext.NewDecoder(&lenientjson.NumberReader{R: &bounded{r.in, MaxWhole}},
 			jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	default:
-		r.events = egress.NewEventReader(r.in)
+		r.events = egress.NewLooseEventReader(r.in)
 	}
 	return nil
 }
@@ -166,23 +170,35 @@ func (r *Reader) readEvent() error {
 	}
 	r.chat = true
 	if len(ev.Problem) > 0 {
-		r.addProblem(Reason(ev.Problem))
+		if !r.ended {
+			r.addProblem(reason.Find(ev.Problem))
+		}
 		return nil
 	}
 	text := bytes.TrimSpace(ev.Data)
+	word := strings.ToLower(strings.Trim(string(text), `"'[]() `))
 	switch {
 	case len(text) == 0:
-	case strings.EqualFold(strings.Trim(string(text), `"`), "[DONE]"):
+	case slices.Contains(endWords, word):
 		r.done = true
-	case ev.Name == "error":
-		r.addProblem(Reason(text))
-	case text[0] != '{' && text[0] != '[':
-		r.addProblem(Reason(text)) // A server writes its error as a plain text.
-	default:
+	case ev.IsError():
+		r.addProblem(reason.Find(text))
+	case text[0] == '{' || text[0] == '[':
 		return r.addValue(text)
+	case r.ended, ev.Name != "" && ev.Name != "message" && ev.Name != "data", slices.Contains(idleWords, word),
+		!strings.ContainsFunc(word, unicode.IsLetter):
+		// It keeps the connection open, or comes after the answer.
+	default:
+		r.addProblem(reason.Find(text)) // A server writes its error as a plain text.
 	}
 	return nil
 }
+
+// endWords end a stream, idleWords keep its connection open.
+var (
+	endWords  = []string{"done", "end", "eof", "eos", "finish", "finished", "complete", "completed", "stop", "close"}
+	idleWords = []string{"ping", "pong", "keepalive", "keep-alive", "keep alive", "heartbeat", "null", "none", "ok"}
+)
 
 func (r *Reader) readValue() error {
 	v, err := r.values.ReadValue()
@@ -210,12 +226,12 @@ func isSyntax(err error) bool {
 }
 
 // addProblem queues an error of the server.
-func (r *Reader) addProblem(reason string) {
-	if reason == "" {
-		reason = "an error without a reason"
+func (r *Reader) addProblem(why string) {
+	if why == "" {
+		why = "an error without a reason"
 	}
 	r.chat = true
-	r.queue = append(r.queue, Chunk{Error: &Error{Message: reason}})
+	r.queue = append(r.queue, Chunk{Error: &Error{Message: why}})
 }
 
 // addValue queues the chunks in a JSON value: one, or a list of them.
@@ -238,19 +254,20 @@ func (r *Reader) addValue(raw []byte) error {
 	if err := lenientjson.Decode(raw, &w); err != nil {
 		return fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
-	if reason, failed := w.problem(raw); failed {
-		r.addProblem(reason)
+	if why, failed := w.problem(raw); failed {
+		r.addProblem(why)
 		r.queue[len(r.queue)-1].Error.addCode(w.Error)
 		return nil
 	}
 	if r.values != nil && !r.chat && w.Choices == nil {
-		if reason := Reason(raw); reason != "" { // no answer, but a sentence
-			r.addProblem(reason)
+		if why := reason.Find(raw); why != "" { // no answer, but a sentence
+			r.addProblem(why)
 			return nil
 		}
 	}
 	r.chat = r.chat || w.Choices != nil
 	c, whole := w.toChunk()
+	r.ended = r.ended || slices.ContainsFunc(c.Choices, func(x ChunkChoice) bool { return x.FinishReason != nil })
 	r.whole = r.whole || whole
 	r.queue = append(r.queue, c)
 	return nil

@@ -76,6 +76,24 @@ func TestReader_ReadsAnswersAsServersWriteThem(t *testing.T) {
 		"no number":         `data: {"choices":[],"usage":{"prompt_tokens":NaN,"a":[-Infinity,Infinity]},"n":"NaN"}` + "\n\ndata: " + hi + "\n\n" + done,
 		"no number, whole":  `{"choices":[{"message":{"content":"Hi"},"logprobs":[-Infinity],"finish_reason":"stop"}],"usage":NaN}`,
 		"base_resp":         `data: {"base_resp":{"status_code":0,"status_msg":""},` + hi[1:] + "\n\n" + done,
+		"ping":              "data: ping\n\ndata: " + hi + "\n\n" + done,
+		"ping event":        "event: ping\ndata: 2026-11-28 10:00:00\n\ndata: " + hi + "\n\n" + done,
+		"time":              "data: 2026-11-28 10:00:00\n\ndata: " + hi + "\n\n" + done,
+		"heartbeat":         "data: heartbeat\n\nevent: status\ndata: thinking hard\n\ndata: " + hi + "\n\n" + done,
+		"bare done":         "data: " + hi + "\n\ndata: DONE\n\n",
+		"end":               "data: " + hi + "\n\nevent: end\ndata: end\n\n",
+		"text at the end":   "data: " + hi + "\n\ndata: Bye, thanks for all\n\n",
+		"stray at the end":  "data: " + hi + "\n\ntook 3 s\n",
+		"error word":        `data: {"error":"null",` + hi[1:] + "\n\n" + done,
+		"error code":        `data: {"error":{"code":0,"message":""},` + hi[1:] + "\n\n" + done,
+		"error success":     `data: {"error":{"code":"200","message":"success"},` + hi[1:] + "\n\n" + done,
+		"message as text":   `{"choices":[{"message":"Hi","finish_reason":"stop"}]}`,
+		"delta as text":     `data: {"choices":[{"delta":"Hi","finish_reason":"stop"}]}` + "\n\n" + done,
+		"CR":                "data: " + hi + "\r\rdata: [DONE]\r\r",
+		"no blank lines":    `data: {"choices":[{"delta":{"content":"H"}}]}` + "\n" + `data: {"choices":[{"delta":{"content":"i"},"finish_reason":"stop"}]}` + "\ndata: [DONE]\n",
+		"names, no blanks":  "event: chunk\ndata: " + hi + "\nevent: end\ndata: {}\n",
+		"JSON lines after":  `data: {"choices":[{"delta":{"content":"H"}}]}` + "\n\n" + `{"choices":[{"delta":{"content":"i"},"finish_reason":"stop"}]}` + "\n",
+		"lines in an event": "data: {\ndata: \"choices\":[\ndata: {\"delta\":{\"content\":\"Hi\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n" + done,
 		"done in quotes":    "data: " + hi + "\n\ndata: \"[DONE]\"\n\n",
 	} {
 		text, _, finish, failed, err := read(in)
@@ -112,33 +130,19 @@ func TestReader_FindsTheReasonOfAnError(t *testing.T) {
 		"base_resp":     `{"id":"1","choices":null,"base_resp":{"status_code":1004,"status_msg":"` + why + `"}}`,
 		"in a stream":   `data: {"base_resp":{"status_code":1004,"status_msg":"` + why + `"}}` + "\n\n",
 		"only a text":   `{"success":false,"description":"` + why + `"}`,
+		"spring":        `data: {"status":500,"error":"Internal Server Error","message":"` + why + `"}` + "\n\n",
+		"late line":     `data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\n" + why + "\n",
+		"late JSON":     `data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\n" + `{"error":{"message":"` + why + `"}}` + "\n",
+		"late page":     `data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\n<html>\n<title>" + why + "</title>\n",
+		"failed event":  "event: failed\ndata: {\"reason\":\"" + why + "\"}\n\n",
+		"no blanks":     "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\nevent: error\ndata: {\"message\":\"" + why + "\"}\n",
+		"CR only":       "event: error\rdata: " + why + "\r\r",
+		"choice text":   `data: {"choices":[{"error":"` + why + `"}]}` + "\n\n",
+		"fields":        `data: {"error":{"err":"` + why + `"}}` + "\n\n",
 		"message":       `{"message":"` + why + `","status":"error","code":3}`,
 	} {
 		if _, _, _, failed, _ := read(in); failed != why {
 			t.Errorf("%s: %q", name, failed)
-		}
-	}
-}
-
-func TestReason(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "", "null": "", "{}": "", "[]": "", `{"ok":true}`: "", `{"error":{`: "",
-		"Out of memory\n": "Out of memory",
-		"<html><head><title>502 Bad\n Gateway</title></head><body>x</body>": "502 Bad Gateway",
-		"<html><body>x</body>":         "",
-		`"quoted"`:                     "quoted",
-		`{"error":"a"}`:                "a",
-		`{"error":true,"message":"a"}`: "a",
-		`{"error_description":"a","error":"invalid_request"}`:                                                  "invalid_request",
-		`{"title":"Bad","detail":"a"}`:                                                                         "a",
-		`{"detail":[{"msg":"a"},{"msg":"b"},{"msg":"a"}]}`:                                                     "a; b",
-		`{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"a\"}}"}}}`: "Provider returned error: a",
-		`data: {"error":{"message":"a"}}`:                                                                      "a",
-		"\xef\xbb\xbf" + `{"message":"a"}`:                                                                     "a",
-		strings.Repeat("[", 50) + `"a"` + strings.Repeat("]", 50):                                              "",
-	} {
-		if got := Reason([]byte(in)); got != want {
-			t.Errorf("%q: %q", in, got)
 		}
 	}
 }
@@ -155,6 +159,8 @@ func TestReader_FindsThoughts(t *testing.T) {
 		`{"choices":[{"delta":{"reasoning":{"text":"a"}}}]}`:                                                   "a",
 		`{"choices":[{"message":{"content":"b","reasoning_content":"a"}}]}`:                                    "a",
 		`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]}]}}]}`:    "a",
+		`{"choices":[{"delta":{"reasoning_text":"a"}}]}`:                                                       "a",
+		`{"choices":[{"delta":{"thought":"a"}}]}`:                                                              "a",
 		`{"choices":[{"delta":{"reasoning":false}}]}`:                                                          "",
 		`{"choices":[{"delta":{"reasoning":[]}}]}`:                                                             "",
 	} {

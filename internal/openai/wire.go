@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"agentsite/internal/lenientjson"
+	"agentsite/internal/reason"
 )
 
 // wireAnswer is a chunk or a whole answer as servers write it, read by lenientjson.
@@ -37,8 +38,8 @@ type wireChoice struct {
 	Error        json.RawMessage `json:"error"`
 }
 
-// wireMessage is the message of a whole answer, or a piece of it. Servers write thoughts to one of four
-// fields, some to two of them.
+// wireMessage is the message of a whole answer, or a piece of it; some servers write its text alone. Thoughts are in
+// one of several fields, of some servers in two of them.
 type wireMessage struct {
 	Role         string        `json:"role"`
 	Content      wireContent   `json:"content"`
@@ -49,7 +50,15 @@ type wireMessage struct {
 	Reasoning2   Content       `json:"reasoning"`
 	Reasoning3   Content       `json:"thinking"`
 	Reasoning4   Content       `json:"reasoning_details"`
+	Reasoning5   Content       `json:"reasoning_text"`
+	Reasoning6   Content       `json:"reasoning_summary"`
+	Reasoning7   Content       `json:"thought"`
+	Reasoning8   Content       `json:"thoughts"`
+	Reasoning9   Content       `json:"thinking_content"`
 }
+
+// SetText implements lenientjson.TextSetter.
+func (m *wireMessage) SetText(s string) { m.Content.text = Content(s) }
 
 // wireContent is a content with parts that may also be thoughts.
 type wireContent struct{ text, thought Content }
@@ -85,7 +94,8 @@ func (c *wireContent) UnmarshalJSON(b []byte) error {
 
 func (m *wireMessage) toDelta() Delta {
 	d := Delta{Role: m.Role, Content: m.Content.text, ToolCalls: m.ToolCalls, Reasoning: m.Content.thought}
-	for _, r := range []Content{m.Reasoning1, m.Reasoning2, m.Reasoning3, m.Reasoning4} {
+	for _, r := range []Content{m.Reasoning1, m.Reasoning2, m.Reasoning3, m.Reasoning4, m.Reasoning5, m.Reasoning6,
+		m.Reasoning7, m.Reasoning8, m.Reasoning9} {
 		if d.Reasoning == "" {
 			d.Reasoning = r
 		}
@@ -146,18 +156,15 @@ func finishOf(s string) string {
 const finishError = "error"
 
 // problem returns the server's reason if the answer is an error.
-func (w wireAnswer) problem(raw []byte) (reason string, failed bool) {
+func (w wireAnswer) problem(raw []byte) (why string, failed bool) {
 	for _, e := range []json.RawMessage{w.Error, w.Errors} {
-		if isSet(e) {
-			if reason = Reason(e); reason == "" {
-				reason = Reason(raw)
-			}
-			return reason, true
+		if reason.IsSet(e) {
+			return reason.Find(raw), true
 		}
 	}
 	for _, c := range w.Choices {
-		if isSet(c.Error) {
-			return Reason(c.Error), true
+		if reason.IsSet(c.Error) {
+			return reason.Find([]byte(`{"error":` + string(c.Error) + `}`)), true
 		}
 		if c.FinishReason != nil && finishOf(*c.FinishReason) == finishError {
 			return "", true
@@ -166,21 +173,12 @@ func (w wireAnswer) problem(raw []byte) (reason string, failed bool) {
 	if w.Choices != nil {
 		return "", false
 	}
-	if isSet(w.Base.Code) {
-		return Reason(raw), true
+	if reason.IsSet(w.Base.Code) {
+		return reason.Find(raw), true
 	}
-	if strings.Contains(strings.ToLower(w.Object+" "+w.Type), "error") || isSet(w.Detail) ||
-		isSet(w.Message) && (isSet(w.Code) || isSet(w.Status)) && w.Message[0] == '"' {
-		return Reason(raw), true
+	if strings.Contains(strings.ToLower(w.Object+" "+w.Type), "error") || reason.IsSet(w.Detail) ||
+		reason.IsSet(w.Message) && (reason.IsSet(w.Code) || reason.IsSet(w.Status)) && w.Message[0] == '"' {
+		return reason.Find(raw), true
 	}
 	return "", false
-}
-
-// isSet reports whether a field says more than that there is nothing.
-func isSet(raw json.RawMessage) bool {
-	switch strings.Join(strings.Fields(string(raw)), "") {
-	case "", "null", "false", `""`, "0", "[]", "{}":
-		return false
-	}
-	return true
 }
