@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/packages", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/library", "internal/packages", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -220,6 +220,11 @@ var may = map[string][]string{
 	"internal/memory":   with(leaves, "internal/grant", "internal/index/bm25", "internal/index/vector"),
 	"store/memories":    {"internal/clock", "internal/fault", "internal/ident", "internal/memory", "store/quotas"},
 	"handlers/memories": with(leaves, "handlers/pages", "handlers/request", "handlers/respond", "internal/grant", "internal/hub", "internal/memory", "templates"),
+	// library decides about paths and versions; the contents are stored as files of conversations.
+	"internal/library": leaves,
+	"store/library":    {"internal/clock", "internal/fault", "internal/ident", "internal/library", "store/quotas", "store/rows"},
+	"handlers/library": with(leaves, "handlers/files", "handlers/pages", "handlers/request", "handlers/respond",
+		"internal/library", "templates"),
 	"store/modules":     {"internal/clock", "internal/fault", "internal/hosting", "internal/ident", "store/quotas", "store/rows"},
 	"internal/packages": with(leaves, "internal/hosting", "internal/record"),
 	"store/packages":    {"internal/clock", "internal/fault", "internal/ident", "internal/packages", "store/rows"},

@@ -19,7 +19,7 @@ var files embed.FS
 // order lists the stems of pages in reading order. Files that are not listed follow, sorted by
 // stem.
 var order = [...]string{
-	"index", "start", "talk", "register", "agents", "memory", "link", "frameworks", "host", "connect", "builtin", "accounts",
+	"index", "start", "talk", "register", "agents", "memory", "library", "link", "frameworks", "host", "connect", "builtin", "accounts",
 	"teams", "api", "cli",
 	"operate", "operate/limits", "operate/postgresql", "federation", "security", "house", "glossary", "performance", "changes",
 }

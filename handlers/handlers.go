@@ -17,6 +17,7 @@ import (
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/files"
 	hostingapi "agentsite/handlers/hosting"
+	librarypages "agentsite/handlers/library"
 	"agentsite/handlers/live"
 	"agentsite/handlers/markup"
 	memorypages "agentsite/handlers/memories"
@@ -44,6 +45,7 @@ import (
 	"agentsite/internal/halt"
 	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
+	"agentsite/internal/library"
 	"agentsite/internal/memory"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
@@ -79,6 +81,7 @@ type Config struct {
 	Teams      *team.Service
 	Hosting    *hosting.Service
 	Memories   *memory.Service
+	Library    *library.Service
 	Packages   *packages.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
@@ -121,6 +124,7 @@ type Routes struct {
 	personal *personalpages.Handlers
 	hosting  *hostingapi.API
 	memories *memorypages.Handlers
+	library  *librarypages.Handlers
 	packages *packageapi.API
 	programs *packageapi.Pages
 	sessions *request.Sessions
@@ -178,6 +182,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
 		memories: memorypages.New(cfg.Memories, cfg.Grants, directory, sessions, site),
+		library:  librarypages.New(cfg.Library, sessions, site, cfg.URL),
 		packages: packageapi.New(cfg.Packages, directory, sessions, cfg.Host),
 		programs: packageapi.NewPages(packageapi.PagesConfig{Packages: cfg.Packages, Hosting: cfg.Hosting,
 			Hub: directory, Peers: cfg.Peers, Site: site, Markup: renderer, Host: cfg.Host}),
@@ -204,6 +209,7 @@ func (h *Routes) API(r chi.Router) {
 	h.personal.API(r)
 	h.hosting.Routes(r)
 	h.memories.API(r)
+	h.library.API(r)
 	h.packages.Routes(r)
 }
 
@@ -223,6 +229,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.account.Routes(r)
 	h.personal.Pages(r)
 	h.memories.Pages(r)
+	h.library.Pages(r)
 	h.admin.Routes(r)
 	h.programs.Routes(r)
 	h.site.Routes(r)

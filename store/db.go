@@ -24,6 +24,7 @@ import (
 	"agentsite/store/grants"
 	"agentsite/store/halts"
 	"agentsite/store/hooks"
+	"agentsite/store/library"
 	"agentsite/store/memories"
 	"agentsite/store/models"
 	"agentsite/store/modules"
@@ -66,6 +67,7 @@ type DB struct {
 	Halts    *halts.Halts
 	Modules  *modules.Modules
 	Memories *memories.Memories
+	Library  *library.Library
 	Packages *packages.Packages
 	Teams    *teams.Teams
 	Talks    *chats.Summaries
@@ -223,6 +225,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
 		Models: models.New(f), Halts: halts.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
 		Memories: memories.New(f, bounds),
+		Library:  library.New(f, bounds),
 		Packages: packages.New(f),
 		Talks:    chats.NewSummaries(f),
 		Peers:    newPeers(f), Words: word, Quotas: bounds, Space: disk,

@@ -69,9 +69,18 @@ func (d *Files) sharedPreview(w http.ResponseWriter, r *http.Request, _ ident.Ac
 	return servePreview(w, r, hash, png, err)
 }
 
-// serveFile answers with the contents of a file, or a range of them. A browser never displays it, because it is
-// untrusted; it is saved under the name in ?name=.
+// serveFile answers with the contents of a file of a conversation, under the name in ?name=.
 func serveFile(w http.ResponseWriter, r *http.Request, actor ident.Actor, f chat.File, content io.ReadSeekCloser,
+	err error) error {
+	return Serve(w, r, actor, Served{r.URL.Query().Get("name"), f.MediaType, f.Hash}, content, err)
+}
+
+// Served describes a content that Serve answers with. A content without a name gets one from its hash.
+type Served struct{ Name, MediaType, Hash string }
+
+// Serve answers with a content, or a range of it, and closes it, or returns err, the outcome of opening it. A browser
+// never displays it, because it is untrusted; it is saved under its name.
+func Serve(w http.ResponseWriter, r *http.Request, actor ident.Actor, f Served, content io.ReadSeekCloser,
 	err error) error {
 	if err != nil {
 		return err
@@ -82,13 +91,12 @@ func serveFile(w http.ResponseWriter, r *http.Request, actor ident.Actor, f chat
 			return err
 		}
 	}
-	name := r.URL.Query().Get("name")
-	if name == "" {
-		name = f.Hash[:12] + typeExtension(f.MediaType)
+	if f.Name == "" {
+		f.Name = f.Hash[:12] + typeExtension(f.MediaType)
 	}
 	h := w.Header()
 	h.Set("Content-Type", inertType(f.MediaType))
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": chat.FileName(name)}))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": chat.FileName(f.Name)}))
 	setQuarantine(h, f.Hash)
 	http.ServeContent(w, r, "", time.Time{}, content)
 	return nil

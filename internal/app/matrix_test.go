@@ -428,6 +428,7 @@ func cells() map[string]cell {
 	maps.Copy(out, grantCells())
 	maps.Copy(out, hostingCells())
 	maps.Copy(out, memoryCells())
+	maps.Copy(out, libraryCells())
 	maps.Copy(out, openAICells())
 	maps.Copy(out, mcpCells())
 	maps.Copy(out, registryCells())

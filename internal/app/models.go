@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/grant"
 	"agentsite/internal/ident"
+	"agentsite/internal/library"
 	"agentsite/internal/models"
 	"agentsite/internal/personal"
 	"agentsite/internal/usage"
@@ -24,6 +25,7 @@ func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	p.ceilings = usage.NewCeilings(p.db.Usages, ownedAgents{p}, p.prices)
 	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
 	p.memories = newMemories(p)
+	p.library = library.New(p.db.Library, libraryContents{p})
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
 		Addresses: addressPolicy{p.egress}})
 	if unit := p.set.Budget.Currency; unit != "" && p.set.Model != nil {

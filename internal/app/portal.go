@@ -45,6 +45,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/library"
 	"agentsite/internal/limit"
 	"agentsite/internal/liveness"
 	"agentsite/internal/meaning"
@@ -130,6 +131,7 @@ type services struct {
 	notifier *notifier
 	grants   *grant.Service
 	memories *memory.Service
+	library  *library.Service
 	keeper   *recollect.Keeper
 	usage    *usage.Service
 	ceilings *usage.Ceilings
@@ -298,7 +300,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
-		Hosting: p.hosting, Memories: p.memories, Packages: p.packages, Peers: p.peers, Servers: p.newServers(),
+		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages, Peers: p.peers, Servers: p.newServers(),
 		Pictures: pictureClient(allow), Queue: p, Examiner: p, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {

@@ -1,0 +1,344 @@
+package library
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"strings"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Service keeps libraries. Create it with New; it is safe for concurrent use.
+type Service struct {
+	store    Store
+	contents Contents
+}
+
+// New returns a service.
+func New(store Store, contents Contents) *Service { return &Service{store, contents} }
+
+const (
+	// pageSize and maxPage are the numbers of files of a page.
+	pageSize, maxPage = 100, 1000
+	// foundFiles is the number of files that a search returns.
+	foundFiles = 50
+	// maxQuery bounds a query in bytes, maxWords its words.
+	maxQuery, maxWords = 500, 16
+)
+
+func errNone(path string) error {
+	return fault.New(fault.NotFound, "There is no file %.200q in your library.", path)
+}
+
+// checkAccount returns a fault unless the actor has an account and full rights to it.
+func checkAccount(actor ident.Actor) error {
+	switch {
+	case !actor.IsPerson():
+		return fault.New(fault.Unauthenticated, "Sign in to keep files.")
+	case !actor.May(ident.AccountAll):
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+	}
+	return nil
+}
+
+// ownerOf returns the person of an account as the one for whom contents are stored.
+func ownerOf(actor ident.Actor) ident.Actor {
+	return ident.Actor{Kind: ident.Person, ID: actor.ID, Name: actor.Name, Addr: actor.Addr}
+}
+
+// Page is a part of a library. Next is the path to go on from, "" at the end.
+type Page struct {
+	Files []File
+	Next  string
+}
+
+// List returns the actor's files whose paths begin with prefix, in the order of their paths, after a path.
+func (s *Service) List(ctx context.Context, actor ident.Actor, prefix, after string, limit int) (Page, error) {
+	if err := checkAccount(actor); err != nil {
+		return Page{}, err
+	}
+	limit = cmp.Or(max(limit, 0), pageSize)
+	if limit > maxPage || len(prefix) > MaxPath || len(after) > MaxPath {
+		return Page{}, fault.New(fault.Invalid, "limit is at most %d.", maxPage)
+	}
+	list, err := s.store.Files(ctx, actor.ID, prefix, after, limit+1)
+	if err != nil || len(list) <= limit {
+		return Page{Files: list}, err
+	}
+	return Page{list[:limit], list[limit-1].Path}, nil
+}
+
+// Entry is a file or a folder in a folder. Name ends with a slash for a folder, whose File is zero.
+type Entry struct {
+	Name string
+	File File
+}
+
+// Folder returns the entries of a folder, "" for the top, in the order of their paths, after the path next of an
+// earlier page. next is "" at the end.
+func (s *Service) Folder(ctx context.Context, actor ident.Actor, folder, after string) (list []Entry, next string,
+	err error) {
+	if err := checkAccount(actor); err != nil {
+		return nil, "", err
+	}
+	folder, err = checkFolder(folder)
+	if err != nil || len(after) > MaxPath+8 {
+		return nil, "", errNone(folder)
+	}
+	for {
+		files, err := s.store.Files(ctx, actor.ID, folder, after, pageSize)
+		if err != nil {
+			return nil, "", err
+		}
+		jumped := false
+		for _, f := range files {
+			if len(list) == pageSize {
+				return list, after, nil
+			}
+			name, _, deeper := strings.Cut(f.Path[len(folder):], "/")
+			after = f.Path
+			if !deeper {
+				list = append(list, Entry{name, f})
+				continue
+			}
+			// '0' follows '/', so this path is greater than all in the folder.
+			list, after, jumped = append(list, Entry{Name: name + "/"}), folder+name+"/\U0010ffff", true
+			break
+		}
+		if !jumped && len(files) < pageSize {
+			return list, "", nil
+		}
+	}
+}
+
+// Hit is a file that fits a search. Excerpt has the words around the first one found in its text, "" for none.
+type Hit struct {
+	File    File
+	Excerpt string
+}
+
+// Search returns the actor's files whose paths and texts contain all words of a query, the newest first.
+func (s *Service) Search(ctx context.Context, actor ident.Actor, query string) ([]Hit, error) {
+	if err := checkAccount(actor); err != nil {
+		return nil, err
+	}
+	if len(query) > maxQuery {
+		return nil, fault.Field("q", "is too long")
+	}
+	words := strings.Fields(foldText(query))
+	if len(words) == 0 {
+		return []Hit{}, nil
+	}
+	words = words[:min(len(words), maxWords)]
+	files, texts, err := s.store.FindFiles(ctx, actor.ID, words, foundFiles)
+	out := make([]Hit, len(files))
+	for i, f := range files {
+		out[i] = Hit{f, excerptOf(texts[i], words)}
+	}
+	return out, err
+}
+
+// Find returns a file of the actor. A deleted one has no hash.
+func (s *Service) Find(ctx context.Context, actor ident.Actor, path string) (File, error) {
+	if err := checkAccount(actor); err != nil {
+		return File{}, err
+	}
+	path, err := CheckPath(path)
+	if err != nil {
+		return File{}, errNone(path)
+	}
+	f, err := s.store.FileAt(ctx, actor.ID, path)
+	if fault.Is(err, fault.NotFound) {
+		err = errNone(path)
+	}
+	return f, err
+}
+
+// Open returns a version of a file with its content, the newest for number 0. A deletion is a NotFound fault. The caller
+// closes the content.
+func (s *Service) Open(ctx context.Context, actor ident.Actor, path string, number int) (Version, io.ReadSeekCloser,
+	error) {
+	f, err := s.Find(ctx, actor, path)
+	if err != nil {
+		return Version{}, nil, err
+	}
+	return s.openVersion(ctx, ownerOf(actor), f, number)
+}
+
+func (s *Service) openVersion(ctx context.Context, owner ident.Actor, f File, number int) (Version,
+	io.ReadSeekCloser, error) {
+	v, err := s.store.VersionAt(ctx, owner.ID, f.Path, cmp.Or(number, f.Version))
+	if fault.Is(err, fault.NotFound) || err == nil && v.Hash == "" {
+		return Version{}, nil, errNone(f.Path)
+	}
+	if err != nil {
+		return Version{}, nil, err
+	}
+	_, r, err := s.contents.OpenContent(ctx, owner, v.Hash)
+	return v, r, err
+}
+
+// Versions returns the versions of a file with lower numbers than before, 0 for all, the newest first.
+func (s *Service) Versions(ctx context.Context, actor ident.Actor, path string, before int) ([]Version, error) {
+	f, err := s.Find(ctx, actor, path)
+	if err != nil {
+		return nil, err
+	}
+	if before <= 0 {
+		before = f.Version + 1
+	}
+	return s.store.Versions(ctx, actor.ID, f.Path, before, pageSize)
+}
+
+// Draft is a content to write. Name and MediaType only refine what the content shows itself.
+type Draft struct {
+	Content   io.Reader
+	MediaType string
+	// Expect is the version that must be the newest, 0 if there must be no file, or AnyVersion.
+	Expect int
+}
+
+// Put writes a new version of a file of the actor.
+func (s *Service) Put(ctx context.Context, actor ident.Actor, path string, d Draft) (Version, error) {
+	return s.put(ctx, actor, path, d, Writer{})
+}
+
+// PutFor is Put for an agent, which must have the permission of the person for the path.
+func (s *Service) PutFor(ctx context.Context, person ident.Actor, by Writer, path string, d Draft) (Version, error) {
+	return s.put(ctx, person, path, d, by)
+}
+
+func (s *Service) put(ctx context.Context, actor ident.Actor, path string, d Draft, by Writer) (Version, error) {
+	if err := checkAccount(actor); err != nil {
+		return Version{}, err
+	}
+	path, err := CheckPath(path)
+	if err != nil {
+		return Version{}, err
+	}
+	if err := s.checkPlace(ctx, actor.ID, path); err != nil {
+		return Version{}, err
+	}
+	owner := ownerOf(actor)
+	c, err := s.contents.PutContent(ctx, owner, path, d.MediaType, d.Content)
+	if err != nil {
+		return Version{}, err
+	}
+	return s.write(ctx, owner, Version{Path: path, Hash: c.Hash, Size: c.Size, MediaType: c.MediaType, By: by}, d.Expect)
+}
+
+// checkPlace returns a Conflict fault for a path below a file, or of a folder.
+func (s *Service) checkPlace(ctx context.Context, personID, path string) error {
+	below, err := s.store.Files(ctx, personID, path+"/", "", 1)
+	if err != nil {
+		return err
+	}
+	if len(below) > 0 {
+		return fault.New(fault.Conflict, "%.200q is a folder.", path)
+	}
+	for i, c := range path {
+		if c != '/' {
+			continue
+		}
+		f, err := s.store.FileAt(ctx, personID, path[:i])
+		if err == nil && f.Hash != "" {
+			return fault.New(fault.Conflict, "%.200q is a file, not a folder.", path[:i])
+		}
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// write stores a version with the words of its content.
+func (s *Service) write(ctx context.Context, owner ident.Actor, v Version, expect int) (Version, error) {
+	v.At = clock.Now()
+	w := Write{PersonID: owner.ID, Version: v, Expect: expect}
+	if v.Hash != "" {
+		text, err := s.wordsOf(ctx, owner, v)
+		if err != nil {
+			return Version{}, err
+		}
+		w.Text = text
+	}
+	return s.store.PutVersion(ctx, w)
+}
+
+// Keep copies a content that the actor may read, such as a file of a conversation, to a path of the library.
+func (s *Service) Keep(ctx context.Context, actor ident.Actor, hash, path string) (Version, error) {
+	if err := checkAccount(actor); err != nil {
+		return Version{}, err
+	}
+	c, r, err := s.contents.OpenContent(ctx, ownerOf(actor), hash)
+	if err != nil {
+		return Version{}, err
+	}
+	defer r.Close()
+	return s.put(ctx, actor, path, Draft{Content: r, MediaType: c.MediaType, Expect: AnyVersion}, Writer{})
+}
+
+// Delete writes a version that says that the file is deleted, which RollBack takes back.
+func (s *Service) Delete(ctx context.Context, actor ident.Actor, path string) (Version, error) {
+	f, err := s.Find(ctx, actor, path)
+	if err == nil && f.Hash == "" {
+		err = errNone(path)
+	}
+	if err != nil {
+		return Version{}, err
+	}
+	return s.write(ctx, ownerOf(actor), Version{Path: f.Path}, f.Version)
+}
+
+// RollBack writes a new version of a file with the content of an earlier one.
+func (s *Service) RollBack(ctx context.Context, actor ident.Actor, path string, number int) (Version, error) {
+	f, err := s.Find(ctx, actor, path)
+	if err != nil {
+		return Version{}, err
+	}
+	old, err := s.store.VersionAt(ctx, actor.ID, f.Path, number)
+	if fault.Is(err, fault.NotFound) {
+		return Version{}, fault.New(fault.NotFound, "There is no version %d of %.200q.", number, f.Path)
+	}
+	if err != nil {
+		return Version{}, err
+	}
+	if err := s.checkPlace(ctx, actor.ID, f.Path); err != nil {
+		return Version{}, err
+	}
+	return s.write(ctx, ownerOf(actor), Version{Path: f.Path, Hash: old.Hash, Size: old.Size, MediaType: old.MediaType,
+		Restores: number}, f.Version)
+}
+
+// Undo takes the newest version of a file back: it writes the content of the one before, or deletes the file if there is
+// none. A Conflict fault if number is not the newest.
+func (s *Service) Undo(ctx context.Context, actor ident.Actor, path string, number int) (Version, error) {
+	f, err := s.Find(ctx, actor, path)
+	if err != nil {
+		return Version{}, err
+	}
+	if f.Version != number {
+		return Version{}, fault.New(fault.Conflict,
+			"The file was changed since. Choose a version in its history.")
+	}
+	before, err := s.store.Versions(ctx, actor.ID, f.Path, number, 1)
+	switch {
+	case err != nil:
+		return Version{}, err
+	case len(before) > 0 && before[0].Hash != "":
+		return s.RollBack(ctx, actor, f.Path, before[0].Number)
+	}
+	return s.Delete(ctx, actor, f.Path)
+}
+
+// WrittenIn returns what agents wrote into the actor's library in a conversation and what is still the newest version of
+// its file, the newest first. Callers without an account have none.
+func (s *Service) WrittenIn(ctx context.Context, actor ident.Actor, conversationID string) ([]Version, error) {
+	if checkAccount(actor) != nil {
+		return []Version{}, nil
+	}
+	return s.store.WrittenIn(ctx, actor.ID, conversationID, foundFiles)
+}

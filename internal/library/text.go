@@ -1,0 +1,103 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/textfile"
+)
+
+// maxSearched are the bytes at the begin of a text that a search looks through.
+const maxSearched = 128 << 10
+
+// foldText returns a text in the form in which searches compare: small letters, one space between words.
+func foldText(s string) string {
+	return strings.Join(strings.Fields(cases.Fold().String(norm.NFKC.String(s))), " ")
+}
+
+// isText reports whether a media type may be that of text. The content decides.
+func isText(mediaType string) bool {
+	kind, _, _ := strings.Cut(mediaType, ";")
+	return strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "application/yaml" ||
+		kind == "application/x-ndjson"
+}
+
+// wordsOf returns the words by which a search finds a version: its path and the first part of its text.
+func (s *Service) wordsOf(ctx context.Context, owner ident.Actor, v Version) (string, error) {
+	words := foldText(v.Path)
+	if !isText(v.MediaType) {
+		return words, nil
+	}
+	text, _, err := s.readText(ctx, owner, v.Hash, maxSearched)
+	if errors.Is(err, textfile.ErrEncoding) {
+		return words, nil
+	}
+	return words + "\n" + foldText(text), err
+}
+
+// readText returns the first bytes of a content as text; cut is true if there is more.
+func (s *Service) readText(ctx context.Context, owner ident.Actor, hash string, most int64) (text string, cut bool,
+	err error) {
+	_, r, err := s.contents.OpenContent(ctx, owner, hash)
+	if err != nil {
+		return "", false, err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return "", false, err
+	}
+	cut = int64(len(b)) > most
+	text, err = textfile.Decode(b[:min(int64(len(b)), most)], cut)
+	return text, cut, err
+}
+
+// Text returns a version of a file as text, the newest for number 0. ErrNoText or ErrLongText for contents
+// that cannot be edited as text.
+func (s *Service) Text(ctx context.Context, actor ident.Actor, path string, number int) (string, Version, error) {
+	v, r, err := s.Open(ctx, actor, path, number)
+	if err != nil {
+		return "", v, err
+	}
+	r.Close()
+	text, cut, err := s.readText(ctx, ownerOf(actor), v.Hash, MaxText)
+	switch {
+	case errors.Is(err, textfile.ErrEncoding):
+		return "", v, ErrNoText
+	case err == nil && cut:
+		return "", v, ErrLongText
+	}
+	return text, v, err
+}
+
+// ErrNoText is the fault of a file that is no text, ErrLongText that of a text that is too long to edit.
+var (
+	ErrNoText   = fault.New(fault.Conflict, "The file is no text.")
+	ErrLongText = fault.New(fault.Conflict, "The text is longer than %d KiB. Load the file instead.", MaxText>>10)
+)
+
+// excerptOf returns the text around the first word that is found after the line with the path.
+func excerptOf(text string, words []string) string {
+	const around = 80
+	_, body, _ := strings.Cut(text, "\n")
+	for _, w := range words {
+		at := strings.Index(body, w)
+		if at < 0 {
+			continue
+		}
+		from, to := max(at-around, 0), min(at+len(w)+around, len(body))
+		for from > 0 && !unicode.IsSpace(rune(body[from-1])) && at-from < 2*around {
+			from--
+		}
+		return strings.ToValidUTF8(strings.TrimSpace(body[from:to]), "")
+	}
+	return ""
+}
