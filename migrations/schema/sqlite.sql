@@ -1168,8 +1168,6 @@ CREATE TABLE profiles (
   picture      BLOB CHECK (length(picture) <= 131072) -- PNG, last so that the other columns are read without it
 ) STRICT;
 
-CREATE INDEX tasks_people ON tasks (created_at, agent_id, caller_id) WHERE caller_kind IN ('person', 'operator');
-
 CREATE TABLE settings (
   name     TEXT PRIMARY KEY CHECK (length(name) BETWEEN 1 AND 40),
   value    TEXT NOT NULL CHECK (length(value) <= 20000),
@@ -1183,3 +1181,5 @@ CREATE TABLE daily_figures (
   value INTEGER NOT NULL,
   PRIMARY KEY (day, name)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tasks_people ON tasks (created_at, agent_id, caller_id, caller_kind) WHERE caller_kind IN ('person', 'operator');
