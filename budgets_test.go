@@ -47,7 +47,7 @@ var (
 		"handlers/api":        4750,
 		"internal/chat":       7416, // stops the questions of ended agents
 		"internal/federation": 4827,
-		"internal/hub":        5839, // settings of hosted programs
+		"internal/hub":        5860, // order by use, names like built-in agents
 		"internal/index/bm25": 4441, // scripts without spaces, words of grammar
 	}
 	largeTypes = map[string]int{

@@ -19,7 +19,7 @@ const module = "agentsite"
 
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/lookalike", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/team/handover", "internal/team/aware", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
@@ -45,6 +45,10 @@ var may = map[string][]string{
 	"internal/egress":    {"internal/fault", "internal/weborigin"},
 	"internal/picture":   {},
 	"internal/plaintext": {},
+	// Names are compared as texts; the callers know of which agents and people.
+	"internal/lookalike": {"internal/fault"},
+	// The counts come from a store and go to an index; neither is known here.
+	"internal/popularity": {"internal/clock"},
 	// Searches of agents and of messages divide words alike, on both engines.
 	"internal/wordsplit": {},
 	// Vectors of texts know nothing of what the texts are about: agents, pages of the manual, queries.

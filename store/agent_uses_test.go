@@ -2,11 +2,13 @@ package store_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -252,4 +254,42 @@ func TestTraces(t *testing.T) {
 		t.Error(err)
 	}
 	storetest.Sound(t, db)
+}
+
+// A person counts once for an agent however often it asks. Its owner and guests do not count, nor does what is older
+// than the time.
+func TestCountUsers_CountsPeopleOnce(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ada, bob, cy := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob"), storetest.Account(t, db, "cy")
+	helper, other := storetest.Agent(t, db, "helper", ada), storetest.Agent(t, db, "other", ada)
+	start := time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)
+	ask := func(by account.Account, agent hub.Agent, at time.Time, change func(*task.Task)) {
+		t.Helper()
+		p := storetest.Post(storetest.Conversation(t, db, by, agent), by, ident.NewID(), "question", agent)
+		p.Ask[0].CreatedAt, p.Ask[0].UpdatedAt = at, at
+		if change != nil {
+			change(&p.Ask[0])
+		}
+		if _, err := db.Append(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 { // a loop counts once
+		ask(bob, helper, start.Add(time.Duration(i)*time.Hour), nil)
+	}
+	ask(cy, helper, start.Add(time.Hour), nil)
+	ask(cy, other, start.Add(time.Hour), nil)
+	ask(ada, helper, start.Add(time.Hour), nil) // its owner
+	ask(bob, other, start.Add(-time.Hour), nil) // too old
+	ask(bob, other, start.Add(time.Hour), func(k *task.Task) { k.CallerKind, k.CallerID = "guest", "g" })
+	ask(bob, other, start.Add(time.Hour), func(k *task.Task) { k.CallerKind, k.CallerID = "agent", helper.ID })
+	for limit, want := range map[int]map[string]int{10: {helper.ID: 2, other.ID: 1}, 1: {helper.ID: 2}} {
+		if got, err := db.CountUsers(t.Context(), start, limit); err != nil || !maps.Equal(got, want) {
+			t.Errorf("limit %d: %v %v, want %v", limit, got, err, want)
+		}
+	}
+	if got, err := db.CountUsers(t.Context(), start.Add(2*time.Hour), 10); err != nil || !maps.Equal(got, map[string]int{helper.ID: 1}) {
+		t.Errorf("later: %v %v", got, err)
+	}
 }

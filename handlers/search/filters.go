@@ -108,13 +108,14 @@ func (f Filters) Values() url.Values {
 }
 
 // sortTexts are the sort orders with their labels. The first is the default.
-var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"}, {hub.SortName, "name"},
+var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"},
+	{hub.SortUsed, "most used"}, {hub.SortName, "name"},
 	{hub.SortNewest, "newest"}, {hub.SortUpdated, "last changed"}}
 
 func (f Filters) Sorts() []templates.Option {
 	now := f.Q.Sort
 	if now == "" {
-		now = hub.SortName
+		now = hub.SortUsed
 		if f.Q.Text != "" {
 			now = hub.SortRelevance
 		}

@@ -53,6 +53,7 @@ import (
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
 	"agentsite/internal/packages"
+	"agentsite/internal/popularity"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
@@ -393,6 +394,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 	workers.Go(func() error { return p.encodeAgents(work) })
 	workers.Go(func() error { return p.embedAgents(work) })
+	workers.Go(func() error { return popularity.New(p.db.Hub, p.index, p.log).Run(work) })
 	workers.Go(func() error { return p.control.Run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.notifier.run(work) })

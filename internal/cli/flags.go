@@ -275,7 +275,7 @@ func searchFlags(fs *flags) {
 	portalFlags(fs)
 	fs.IntVar(&fs.limit, "limit", 10, "most `N` results")
 	fs.BoolVar(&fs.json, "json", false, "print the API's answer as it is")
-	fs.StringVar(&fs.sort, "sort", "", "order: `relevance|name|newest|updated`")
+	fs.StringVar(&fs.sort, "sort", "", "order: `relevance|used|name|newest|updated`")
 	fs.BoolVar(&fs.here, "here", false, "only agents of the portal itself, none of others")
 	fs.filters = make(map[string]*list)
 	for name, what := range map[string]string{"kind": "`KIND` of agent: a2a, mcp, openai, prompt, link, builtin",

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/lookalike"
 	"agentsite/internal/plaintext"
 	"agentsite/internal/strictjson"
 	"agentsite/internal/weborigin"
@@ -77,6 +78,7 @@ type rules struct {
 	addresses AddressPolicy
 	models    Models
 	modules   Modules
+	names     *lookalike.Names // nil for the portal's own agents
 }
 
 func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }
@@ -145,6 +147,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Proof = FirstProof(a.Kind)
 	}
 	c.Field(utf8.RuneCountInString(a.Title) <= maxTitle, "title", "use at most %d characters", maxTitle)
+	rules.names.Check(&c, d.Name, d.Title)
 	if a.Kind == Prompt && a.Description == "" {
 		a.Description = introduceBy(d.Config["instructions"])
 	}

@@ -179,6 +179,9 @@ func (in Described) fillDraft(d Draft) Draft {
 // at each start. Built-in agents are always alive.
 func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 	now := clock.Now()
+	title := *d.Name
+	assign(&title, d.Title)
+	s.Names.Protect(*d.Name, title)
 	live := Liveness{State: Alive, CheckedAt: now, Reason: "Runs on this portal."}
 	have, err := s.store.AgentByName(ctx, *d.Name)
 	if fault.Is(err, fault.NotFound) {

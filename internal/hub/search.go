@@ -37,7 +37,7 @@ type Query struct {
 	CountMatches bool
 	// Bare leaves out facets, suggestions and explanations, for callers that need only agents, scores and the total.
 	Bare bool
-	// Sort is one of Sorts; "" is relevance if there is text, else name.
+	// Sort is one of Sorts; "" is relevance if there is text, else use.
 	Sort string
 	// Mode is one of Modes; "" is ModeAuto, which finds nothing if nothing fits. With Unfit it lists the best agents.
 	Mode    string
@@ -60,6 +60,8 @@ type Result struct {
 	Matched []string
 	// Meaning is how similar the agent is to the text in meaning, as a cosine; 0 if it was not found by meaning.
 	Meaning float64
+	// Users is the number of people that used the agent this week; guests and its owner do not count.
+	Users int
 	// Why lists the matches of the query's words, best first, at most 8; empty without text.
 	Why []Match
 }
@@ -92,16 +94,18 @@ const (
 	ScopeFederation = "federation"
 )
 
-// The orders of a search. SortNewest orders by registration, SortUpdated by last change; both newest first.
+// The orders of a search. SortUsed orders by the number of people that use an agent; SortNewest by registration and
+// SortUpdated by last change, the newest first.
 const (
 	SortRelevance = "relevance"
+	SortUsed      = "used"
 	SortName      = "name"
 	SortNewest    = "newest"
 	SortUpdated   = "updated"
 )
 
 // Sorts lists the values of Query.Sort.
-var Sorts = []string{SortRelevance, SortName, SortNewest, SortUpdated}
+var Sorts = []string{SortRelevance, SortUsed, SortName, SortNewest, SortUpdated}
 
 // Suggestion is one completion of an incomplete query.
 type Suggestion struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/internal/limit"
+	"agentsite/internal/lookalike"
 )
 
 // Config is the configuration of a Service, fixed at the start.
@@ -63,6 +64,8 @@ type Service struct {
 	// shares limits the new co-owners and offers of an account, because each sends a notice.
 	shares *limit.Keyed
 	edits  edits
+	// Names are the names and titles of the built-in agents, which no other agent and no person may resemble.
+	Names lookalike.Names
 }
 
 // Ports are the implementations of the interfaces that a Service uses.
@@ -151,7 +154,8 @@ func New(ports Ports, cfg Config) *Service {
 
 // draftRules returns the rules that drafts are checked against.
 func (s *Service) draftRules() rules {
-	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, models: s.models, modules: s.modules}
+	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, models: s.models, modules: s.modules,
+		names: &s.Names}
 }
 
 // Kinds returns a copy of the kinds that people may register.

@@ -479,3 +479,34 @@ func TestListed_IsWhatSearchFinds(t *testing.T) {
 	_, err := w.Listed(t.Context(), narrowed(w.ada, ident.ChatWrite), "shown")
 	kind(t, "a token without the scope", err, fault.Forbidden)
 }
+
+// No agent of an account can pass for a built-in one or for an operator, by its name or its title, when it is registered
+// or changed.
+func TestPublish_RefusesNamesLikeBuiltIn(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	if err := w.EnsureBuiltin(t.Context(), hub.Draft{Name: ptr("calc"), Title: ptr("Calculator"), Description: ptr("Reckons."),
+		Kind: ptr(hub.Builtin)}); err != nil {
+		t.Fatal(err)
+	}
+	mine := draft("loans")
+	mine.Title = ptr("Loan calculator")
+	if _, err := w.Publish(t.Context(), w.ada, mine); err != nil {
+		t.Fatal(err)
+	}
+	for _, title := range []string{"Calculator", "CALC", "Calcu1ator", "Саlculаtor", "Calculator (official)", "Operator", "0perator"} {
+		d := draft("other")
+		d.Title = ptr(title)
+		_, err := w.Publish(t.Context(), w.ada, d)
+		kind(t, "registers "+title, err, fault.Invalid)
+		_, err = w.Update(t.Context(), w.ada, "loans", hub.Draft{Title: ptr(title)})
+		kind(t, "changes to "+title, err, fault.Invalid)
+	}
+	for _, name := range []string{"calculator", "ca1c", "ca-lc", "0perator"} {
+		_, err := w.Publish(t.Context(), w.ada, draft(name))
+		kind(t, "registers "+name, err, fault.Invalid)
+	}
+	if _, err := w.Update(t.Context(), w.ada, "loans", hub.Draft{Description: ptr("Of houses.")}); err != nil {
+		t.Error("a change that leaves the title:", err)
+	}
+}

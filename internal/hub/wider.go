@@ -143,10 +143,16 @@ func precedes(a, b *Result, q Query) bool {
 	if up, other := a.Agent.Liveness.State == Alive, b.Agent.Liveness.State == Alive; up != other {
 		return up
 	}
+	if q.Text == "" || q.Sort == SortUsed {
+		if a.Users != b.Users {
+			return a.Users > b.Users
+		}
+		return strings.Compare(a.Agent.Name, b.Agent.Name) < 0
+	}
 	if a.Score != b.Score {
 		return a.Score > b.Score
 	}
-	return q.Text == "" && strings.Compare(a.Agent.Name, b.Agent.Name) < 0
+	return false
 }
 
 // addCounts adds the counts of the facet b to a; values that only b has are appended, up to MaxFacetValues.

@@ -38,6 +38,7 @@ type Index struct {
 	facets [facetCount]*facet
 	up     bm25.Bits // documents that are up, see document.isUp
 	senses *senses   // nil if the index finds by words only
+	users  users     // by agent id
 	outer  *senses   // vectors of a model outside, nil without one; guarded by mu
 	model  Model     // that model
 

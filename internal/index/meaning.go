@@ -456,7 +456,7 @@ func (x *Index) allowed(q *hub.Query, m *bm25.Match, s *scratch) bm25.Bits {
 		}
 	}
 	m.Narrow(s.allowed)
-	x.dropOlder(s.allowed, q)
+	dropOlder(x, s.allowed, q)
 	return s.allowed
 }
 

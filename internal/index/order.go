@@ -16,7 +16,7 @@ type order uint8
 
 const (
 	byScore   order = iota
-	byUp            // rank 1 for agents that are up, 0 for others
+	byUp            // for agents that are up the rank is 1 plus the number of people that use it, 0 for others
 	byName          // rank 0 for all
 	byCreated       // rank is the time as timeNumber, newest first
 	byUpdated
@@ -32,6 +32,8 @@ func orderOf(q hub.Query) order {
 		return byCreated
 	case hub.SortUpdated:
 		return byUpdated
+	case hub.SortUsed:
+		return byUp
 	}
 	return byScore
 }
@@ -56,7 +58,16 @@ func (x *Index) listOrdered(o order, match bm25.Bits, total, limit int, at *plac
 	case byUp:
 		s.class = append(s.class[:0], match...)
 		s.class.And(x.up)
+		for _, r := range x.users.rank(x, match) {
+			s.class.Drop(r.doc)
+			if len(hits) < limit && (r.rank < from || r.rank == from && x.words.Key(r.doc) > key) {
+				hits = append(hits, r)
+			}
+		}
 		n := s.class.Count()
+		if from > 1 {
+			key = "" // the page began among the used ones
+		}
 		if from >= 1 {
 			hits = x.byKey(hits, s.class, n, limit, 1, key)
 			key = ""

@@ -40,7 +40,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) { return x.SearchBy(q, Sou
 // that model; otherwise it is Search. Of a cursor's further pages the model decides with which the first was made.
 func (x *Index) SearchBy(q hub.Query, by Sought) (hub.Page, error) {
 	if q.Sort != "" && !slices.Contains(hub.Sorts, q.Sort) {
-		return hub.Page{}, badField("sort", "is none of relevance, name, newest, updated")
+		return hub.Page{}, badField("sort", "is none of relevance, used, name, newest, updated")
 	}
 	var at *place // nil for the first page
 	if q.Cursor != "" {
@@ -110,6 +110,9 @@ func (x *Index) SearchBy(q hub.Query, by Sought) (hub.Page, error) {
 	}
 	if o == byScore || o == byUp {
 		sinkDown(page.Results)
+	}
+	for i := range page.Results {
+		page.Results[i].Users = x.users[page.Results[i].Agent.ID]
 	}
 	return page, nil
 }
@@ -189,7 +192,7 @@ func explainMatch(m *bm25.Match, id int) ([]hub.Match, float64) {
 // filter, so that the other choices stay visible, or, if q.CountMatches is set, under all filters. The
 // caller must hold mu.
 func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
-	x.dropOlder(match, q)
+	dropOlder(x, match, q)
 	asked := filtersOf(q)
 	var free [facetCount]bool // free marks facets without a filter
 	for f, values := range asked {
@@ -249,7 +252,7 @@ func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scra
 
 // dropOlder removes from match the documents that were created or updated before the times in q; the
 // caller must hold mu.
-func (x *Index) dropOlder(match bm25.Bits, q *hub.Query) {
+func dropOlder(x *Index, match bm25.Bits, q *hub.Query) {
 	if q.CreatedAfter.IsZero() && q.UpdatedAfter.IsZero() {
 		return
 	}

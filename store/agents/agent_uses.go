@@ -39,6 +39,31 @@ func dayOf(at int64) int64 {
 	return day
 }
 
+// usedBy selects the calls of people since a time, without those of an agent's owner. usersQuery counts the people; an
+// agent of another portal has the id of the network.
+const (
+	usedBy = ` FROM tasks t JOIN agents a ON a.id = t.agent_id LEFT JOIN elsewhere e ON e.agent_id = t.agent_id
+		WHERE t.created_at >= ? AND t.caller_kind IN ('person', 'operator') AND COALESCE(a.owner_id, '') <> t.caller_id`
+	usersQuery = `SELECT COALESCE(e.network_id, t.agent_id) AS id, COUNT(DISTINCT t.caller_id) AS people` + usedBy +
+		` GROUP BY COALESCE(e.network_id, t.agent_id) ORDER BY people DESC, id LIMIT ?`
+)
+
+// CountUsers implements popularity.Store.
+func (d *Uses) CountUsers(ctx context.Context, since time.Time, limit int) (map[string]int, error) {
+	var list []struct {
+		ID     string `db:"id"`
+		People int    `db:"people"`
+	}
+	if err := d.db.List(ctx, &list, usersQuery, clock.Milli(since), limit); err != nil {
+		return nil, engine.MapError(err)
+	}
+	users := make(map[string]int, len(list))
+	for _, r := range list {
+		users[r.ID] = r.People
+	}
+	return users, nil
+}
+
 // CountCall counts a submitted task on the day of its creation, and also its end if it is completed.
 func CountCall(t engine.Tx, k task.Task) error {
 	guests := 0

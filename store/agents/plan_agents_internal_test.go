@@ -10,9 +10,10 @@ import (
 func TestPlans_UseAgentsIndexes(t *testing.T) {
 	t.Parallel()
 	plantest.Check(t, map[string]string{
-		dueQuery:   "agents_check",
-		callsQuery: "tasks_agent",
-		pruneIcons: "agent_versions_icon",
+		dueQuery:                      "agents_check",
+		callsQuery:                    "tasks_agent",
+		`SELECT t.caller_id` + usedBy: "COVERING INDEX tasks_people",
+		pruneIcons:                    "agent_versions_icon",
 		reportQuery + `WHERE r.closed_at = 0 ORDER BY r.id LIMIT ?`: "reports_open",
 	})
 }
