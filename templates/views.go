@@ -85,6 +85,11 @@ type AgentCard struct {
 	Examples    []string // questions that one click asks
 	Matched     string   // fields that the search matched, "name, tags"; "" outside of search
 	Why         string   // note on a corrected spelling, may be empty
+	Own         bool     // one of the portal's own agents
+	Lookalike   bool     // of another portal, with the title of an own one
+	By, ByHref  string   // the owner or publisher, and the page about them, both may be empty
+	Proof       string   // proved or unproven; "" without an address that could be proven
+	Users       int      // people that used it this week
 }
 
 // Skill is one thing an agent can do, as its page shows it.
@@ -95,10 +100,30 @@ type Skill struct {
 
 const (
 	tagsOnCard     = 3
-	examplesOnCard = 2
+	examplesOnCard = 1
 )
 
 func agentHref(ref string) string { return "/agents/" + ref }
+
+// shortRef returns the name of an agent without its portal, which stands beside it.
+func shortRef(ref string) string {
+	name, _, _ := strings.Cut(ref, "@")
+	return name
+}
+
+func provenTitle(v AgentCard) string {
+	if v.Provenance.Portal != "" {
+		return "Signed by its portal, whose address is verified"
+	}
+	return "Its address belongs to its owner"
+}
+
+func unprovenTitle(v AgentCard) string {
+	if v.Provenance.Portal != "" {
+		return "Its portal has not proven its address"
+	}
+	return "Its owner has not proven that the address belongs to them"
+}
 
 func tagHref(tag string) string { return "/agents?" + url.Values{"tag": {tag}}.Encode() }
 

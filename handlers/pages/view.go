@@ -36,10 +36,25 @@ func (d *Site) Card(a hub.Agent, matched ...string) templates.AgentCard {
 	if state == hub.Active {
 		state = ""
 	}
-	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.FullHandle(a.Handle()),
+	card := templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.FullHandle(a.Handle()),
 		Description: d.markup.Line(a.Description),
 		Kind:        agentkind.Of(a.Kind).Label, State: state, Icon: a.Icon, Provenance: d.Provenance(a), Tags: a.Tags(),
 		Examples: Examples(a, 2), Matched: strings.Join(fieldsOf(matched), ", ")}
+	card.Own = a.Kind == hub.Builtin && !a.Elsewhere()
+	card.Lookalike = a.Elsewhere() && d.hub.Names.Resembles(a.Title) != ""
+	switch {
+	case a.Publisher != "":
+		card.By = a.Publisher
+	case a.OwnerName != "" && !a.Elsewhere():
+		card.By, card.ByHref = a.OwnerName, "/people/"+a.OwnerName
+	}
+	switch {
+	case a.Elsewhere() && a.Signed(), a.Proof.State == hub.Proved:
+		card.Proof = hub.Proved
+	case a.Elsewhere(), a.Proof.State == hub.Unproven:
+		card.Proof = hub.Unproven
+	}
+	return card
 }
 
 // Examples returns the first example prompts of an agent's skills, at most n.

@@ -4,6 +4,7 @@ package agents
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -61,6 +62,7 @@ type Directory struct {
 	searches *search.Searches
 	site     *pages.Site
 	markup   *markup.Renderer
+	kept     atomic.Pointer[keptHome]
 }
 
 // Profile has the pages of one agent that are open to every actor with access to the agent.

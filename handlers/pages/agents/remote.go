@@ -70,7 +70,7 @@ func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	out := make([]templates.AgentCard, len(list))
 	for i, res := range list {
 		out[i] = d.site.Card(res.Agent, res.Matched...)
-		out[i].Why = matchReason(res.Why)
+		out[i].Why, out[i].Users = matchReason(res.Why), res.Users
 	}
 	return out
 }
