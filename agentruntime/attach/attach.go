@@ -121,7 +121,7 @@ func (m *toModel) convertPart(p task.Part) task.Part {
 		}
 		text, err := textfile.Decode(b, int64(len(b)) < f.Size)
 		if err != nil {
-			return missingFile(p, ": cannot be read, because it is not text in a known encoding")
+			return missingFile(p, ": cannot be read, because its encoding is not known; save it as UTF-8")
 		}
 		m.left -= len(text)
 		whole := ""

@@ -1,18 +1,20 @@
-// Package textfile decodes text files of any encoding to UTF-8: by their byte order mark, else by the
-// statistics of chardet. A text is decoded whole or not at all, because a text with parts missing misleads
-// its reader.
+// Package textfile decodes text files of other encodings to UTF-8: by their byte order mark, else by their letters and
+// common words, and by chardet where these leave a choice. A text is decoded whole or not at all, and not if its
+// encoding is uncertain, because a text with parts missing or changed misleads its reader.
 package textfile
 
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
 	utf "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 )
@@ -32,12 +34,6 @@ var marks = []struct {
 	{"\xfe\xff", utf.UTF16(utf.BigEndian, utf.UseBOM)},
 }
 
-// maxSample bounds the bytes by which an encoding is detected.
-const maxSample = 64 << 10
-
-// leastSure is the confidence of chardet below which its result does not count.
-const leastSure = 0.5
-
 // Decode returns the text in b. With cut set, b is the beginning of a longer file and may end within a
 // character.
 func Decode(b []byte, cut bool) (string, error) {
@@ -46,25 +42,75 @@ func Decode(b []byte, cut bool) (string, error) {
 			return decodeAs(m.encoding, b, cut)
 		}
 	}
-	if s, ok := validUTF8(b, cut); ok {
+	if e := detectEscapes(b); e != nil {
+		return decodeAs(e, b, cut)
+	}
+	if s, ok := validUTF8(joinSurrogates(b), cut); ok {
 		return s, nil
 	}
 	if bytes.IndexByte(b, 0) >= 0 {
 		return decodeUTF16(b, cut)
 	}
-	for _, r := range chardet.DetectAll(b[:min(len(b), maxSample)]) {
-		if r.Confidence < leastSure || strings.EqualFold(r.Encoding, "utf-8") || strings.EqualFold(r.Encoding, "ascii") {
-			continue
-		}
-		e, err := htmlindex.Get(r.Encoding)
-		if err != nil {
-			continue
-		}
-		if s, err := decodeAs(e, b, cut); err == nil {
-			return s, nil
-		}
+	if e := detect(b); e != nil {
+		return decodeAs(e, b, cut)
 	}
 	return "", ErrEncoding
+}
+
+// shifts matches the sequences of 7-bit encodings that begin text in another character set.
+var (
+	japaneseShift = regexp.MustCompile(`\x1b\$[@B]|\x1b\([IJ]`)
+	chineseShift  = regexp.MustCompile(`~\{(?:[!-w][!-~])+~\}`)
+	otherShift    = regexp.MustCompile(`\x1b\$(?:A|\(D|[)*+][A-HC])|\x1b&@\x1b`)
+)
+
+// detectEscapes returns the encoding of a text that is all ASCII and has the sequences of ISO-2022-JP or HZ; nil for
+// other texts. The decoder of encoding.Replacement fails: there is none for the other forms of ISO-2022.
+func detectEscapes(b []byte) encoding.Encoding {
+	if bytes.ContainsFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return nil
+	}
+	switch {
+	case otherShift.Match(b):
+		return encoding.Replacement
+	case japaneseShift.Match(b):
+		return japanese.ISO2022JP
+	case chineseShift.Match(b):
+		s, err := decodeAs(simplifiedchinese.HZGB2312, b, true)
+		switch {
+		case err != nil:
+		case shareOfCommon(s, commonSimplified) >= leastHan:
+			return simplifiedchinese.HZGB2312
+		case strings.ContainsAny(s, commonSimplified): // too short to be sure
+			return encoding.Replacement
+		}
+	}
+	return nil
+}
+
+// joinSurrogates returns b with the characters of CESU-8, two surrogates of three bytes each, in UTF-8.
+func joinSurrogates(b []byte) []byte {
+	if utf8.Valid(b) || bytes.IndexByte(b, 0xed) < 0 {
+		return b
+	}
+	surrogate := func(at int) rune {
+		if at+3 > len(b) || b[at] != 0xed || b[at+1] < 0xa0 || b[at+1] > 0xbf || b[at+2]&0xc0 != 0x80 {
+			return 0
+		}
+		return 0xd000 | rune(b[at+1]&0x3f)<<6 | rune(b[at+2]&0x3f)
+	}
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] == 0xed {
+			if r := utf16.DecodeRune(surrogate(i), surrogate(i+3)); r != utf8.RuneError {
+				out = utf8.AppendRune(out, r)
+				i += 5
+				continue
+			}
+		}
+		out = append(out, b[i])
+	}
+	return out
 }
 
 // validUTF8 returns b as text, if it is UTF-8 without NUL and other signs of binary data.

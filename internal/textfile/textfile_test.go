@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	russian = "Съешь же ещё этих мягких французских булок да выпей чаю. Погода сегодня хорошая, и мы идём гулять в парк.\n"
-	german  = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. Die Straße ist gesperrt, Grüße aus Köln.\n"
-	chinese = "天气很好，我们今天去公园散步。这是一个用来测试编码检测的文本文件，里面有很多常用的汉字。\n"
-	nippon  = "これは文字コードの判定を試すための文章です。今日は天気が良いので、公園へ散歩に行きます。\n"
-	hangul  = "오늘은 날씨가 좋아서 공원에 산책하러 갑니다. 이것은 문자 인코딩을 시험하는 글입니다.\n"
-	taiwan  = "今天天氣很好，我們去公園散步。這是一個用來測試編碼檢測的文字檔案，裡面有很多常用的漢字。\n"
+	inRussian  = "Съешь же ещё этих мягких французских булок да выпей чаю. Погода сегодня хорошая, и мы идём гулять в парк.\n"
+	inGerman   = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. Die Straße ist gesperrt, Grüße aus Köln.\n"
+	inChinese  = "天气很好，我们今天去公园散步。这是一个用来测试编码检测的文本文件，里面有很多常用的汉字。\n"
+	inJapanese = "これは文字コードの判定を試すための文章です。今日は天気が良いので、公園へ散歩に行きます。\n"
+	inKorean   = "오늘은 날씨가 좋아서 공원에 산책하러 갑니다. 이것은 문자 인코딩을 시험하는 글입니다.\n"
+	inTaiwan   = "今天天氣很好，我們去公園散步。這是一個用來測試編碼檢測的文字檔案，裡面有很多常用的漢字。\n"
 )
 
 func TestDecode_ReadsOtherEncodings(t *testing.T) {
@@ -29,18 +29,18 @@ func TestDecode_ReadsOtherEncodings(t *testing.T) {
 		e    encoding.Encoding
 		text string
 	}{
-		"windows-1251": {charmap.Windows1251, russian}, "koi8-r": {charmap.KOI8R, russian},
-		"windows-1252": {charmap.Windows1252, german}, "latin-1": {charmap.ISO8859_1, german},
-		"gbk": {simplifiedchinese.GBK, chinese}, "gb18030": {simplifiedchinese.GB18030, chinese},
-		"big5": {traditionalchinese.Big5, taiwan}, "shift_jis": {japanese.ShiftJIS, nippon},
-		"euc-jp": {japanese.EUCJP, nippon}, "euc-kr": {korean.EUCKR, hangul},
-		"utf-16le with mark": {utf.UTF16(utf.LittleEndian, utf.UseBOM), russian},
-		"utf-16be with mark": {utf.UTF16(utf.BigEndian, utf.UseBOM), nippon},
-		"utf-16le":           {utf.UTF16(utf.LittleEndian, utf.IgnoreBOM), german},
-		"utf-16be":           {utf.UTF16(utf.BigEndian, utf.IgnoreBOM), german},
-		"utf-32le":           {utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), hangul},
-		"utf-32be":           {utf32.UTF32(utf32.BigEndian, utf32.UseBOM), german},
-		"utf-8 with mark":    {utf.UTF8BOM, chinese}, "utf-8": {encoding.Nop, chinese}, "ascii": {encoding.Nop, "hello\n"},
+		"windows-1251": {charmap.Windows1251, inRussian}, "koi8-r": {charmap.KOI8R, inRussian},
+		"windows-1252": {charmap.Windows1252, inGerman}, "latin-1": {charmap.ISO8859_1, inGerman},
+		"gbk": {simplifiedchinese.GBK, inChinese}, "gb18030": {simplifiedchinese.GB18030, inChinese},
+		"big5": {traditionalchinese.Big5, inTaiwan}, "shift_jis": {japanese.ShiftJIS, inJapanese},
+		"euc-jp": {japanese.EUCJP, inJapanese}, "euc-kr": {korean.EUCKR, inKorean},
+		"utf-16le with mark": {utf.UTF16(utf.LittleEndian, utf.UseBOM), inRussian},
+		"utf-16be with mark": {utf.UTF16(utf.BigEndian, utf.UseBOM), inJapanese},
+		"utf-16le":           {utf.UTF16(utf.LittleEndian, utf.IgnoreBOM), inGerman},
+		"utf-16be":           {utf.UTF16(utf.BigEndian, utf.IgnoreBOM), inGerman},
+		"utf-32le":           {utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), inKorean},
+		"utf-32be":           {utf32.UTF32(utf32.BigEndian, utf32.UseBOM), inGerman},
+		"utf-8 with mark":    {utf.UTF8BOM, inChinese}, "utf-8": {encoding.Nop, inChinese}, "ascii": {encoding.Nop, "hello\n"},
 		"empty": {encoding.Nop, ""}, "terminal": {encoding.Nop, "\x1b[31mred\x1b[0m\r\n"},
 	} {
 		b, err := tt.e.NewEncoder().Bytes([]byte(strings.Repeat(tt.text, 3)))
