@@ -224,7 +224,7 @@ func (r *run) sendRequest(ctx context.Context, arg []byte) ([]byte, error) {
 		return nil, errors.New("the address cannot be read")
 	}
 	switch {
-	case !slices.Contains(r.conf.Hosts, strings.ToLower(u.Host)):
+	case !slices.Contains(r.conf.Hosts, weborigin.ReadHost(u.Host)):
 		return nil, errNoGrant(fmt.Sprintf("%.100q", u.Host))
 	case !weborigin.IsConfidential(in.URL):
 		return nil, errors.New("use https")

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/weborigin"
 )
 
 const searchInput = `{"type":"object","properties":{
@@ -89,7 +90,7 @@ func (d *Handler) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.
 		return *bad, nil
 	}
 	for i, p := range q.Portals {
-		if q.Portals[i] = strings.ToLower(p); q.Portals[i] == d.cfg.Hub.Portal() {
+		if q.Portals[i] = weborigin.ReadHost(p); q.Portals[i] == d.cfg.Hub.Portal() {
 			q.Portals[i] = ""
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/registry"
+	"agentsite/internal/weborigin"
 )
 
 // stampWindow bounds the difference of a signed time from now, in both directions.
@@ -73,7 +73,7 @@ func (d *Handler) login(w http.ResponseWriter, r *http.Request, failed string,
 	if !d.Open {
 		return fault.New(fault.Forbidden, "On this portal accounts publish, and domains alone do not. Ask its operator for an account and publish with an API token of it; see %s/docs/connect.", d.URL)
 	}
-	domain := strings.ToLower(in.Domain)
+	domain := weborigin.ReadHost(in.Domain)
 	err := d.proveDomain(r.Context(), domain, in, keys)
 	if err != nil {
 		return refuse(http.StatusUnauthorized, failed,

@@ -14,6 +14,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
+	"agentsite/internal/weborigin"
 )
 
 // issue is one error or warning about a server.json. If the official registry has the same rule, message
@@ -117,6 +118,7 @@ func (d *Handler) checkServer(s *serverJSON) findings {
 	if s.Repository != nil {
 		f.checkRepository(*s.Repository)
 	}
+	s.WebsiteURL = weborigin.ReadName(s.WebsiteURL)
 	if s.WebsiteURL != "" {
 		f.checkWebsite(s.WebsiteURL)
 	}
@@ -208,6 +210,7 @@ func (f *findings) checkRepository(r repository) {
 
 // checkWebsite adds a finding if the website is no http(s) address that is safe as a link.
 func (f *findings) checkWebsite(address string) {
+	address = weborigin.ReadName(address)
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || len(address) > maxURL:

@@ -12,6 +12,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/weborigin"
 )
 
 // Searches parses searches for pages and API, and stores saved searches. Create it with New.
@@ -104,7 +105,7 @@ func (d *Searches) Query(r *http.Request) (hub.Query, error) {
 		}
 	}
 	for i, p := range q.Portals {
-		if q.Portals[i] = strings.ToLower(p); q.Portals[i] == d.portal.Host {
+		if q.Portals[i] = weborigin.ReadHost(p); q.Portals[i] == d.portal.Host {
 			q.Portals[i] = "local"
 		}
 	}

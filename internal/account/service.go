@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
+	"agentsite/internal/weborigin"
 )
 
 // Config holds the operator's settings for accounts. Mailer is nil if no mail server is configured.
@@ -93,7 +93,7 @@ func (s *Service) SetEmail(ctx context.Context, actor ident.Actor, email string)
 	if err := requirePerson(actor); err != nil {
 		return err
 	}
-	email = strings.TrimSpace(email)
+	email = weborigin.ReadName(email)
 	var c fault.Check
 	checkEmail(&c, email)
 	if err := c.Err(); err != nil {

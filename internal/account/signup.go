@@ -8,6 +8,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/weborigin"
 )
 
 // SignUp holds the fields of the form for a new account, as typed.
@@ -26,7 +27,7 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		return Account{}, fault.Limited(wait, "Too many sign-ups from your address. Try again in a few minutes.")
 	}
 	in.Name = strings.ToLower(strings.TrimSpace(in.Name))
-	in.Email = strings.TrimSpace(in.Email)
+	in.Email = weborigin.ReadName(in.Email)
 	in.Invite = strings.TrimSpace(in.Invite)
 	var spend []CredentialKind
 	a := Account{ID: ident.NewID(), Name: in.Name, Email: in.Email, CreatedAt: clock.Now()}
@@ -120,6 +121,7 @@ func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, runs bo
 		return Account{}, err
 	}
 	in.Name = strings.ToLower(strings.TrimSpace(in.Name))
+	in.Email = weborigin.ReadName(in.Email)
 	if err := s.checkDraft(in.Name, in.Password, in.Email); err != nil {
 		return Account{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 // idOf returns the network id of one of this portal's agents.
@@ -61,6 +62,7 @@ func (s Subject) traceAgent(ctx context.Context, r *Report, q Question) {
 
 // findOwn finds one of this portal's agents by name. If ok is false, a finding has the reason.
 func (s Subject) findOwn(ctx context.Context, r *Report, name string) (found hub.Agent, ok bool) {
+	name = weborigin.ReadName(name)
 	u, err := url.Parse(s.URL)
 	if err == nil {
 		name = strings.TrimSuffix(name, "@"+u.Host)
@@ -88,6 +90,7 @@ func (s Subject) findOwn(ctx context.Context, r *Report, name string) (found hub
 
 // checkOther finds the other portal by name and checks whether the two portals exchange records.
 func (s Subject) checkOther(ctx context.Context, r *Report, name string) (federation.Peer, bool) {
+	name = weborigin.ReadName(name)
 	host := name
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		host = u.Host

@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/meter"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 // Peers implements Registry, Gatekeeper and Filter: it knows all portals, their state and the operators'
@@ -311,6 +312,7 @@ func (p *Peers) Portal(_ context.Context, name string) (Peer, bool) {
 
 // findEntry is Portal for entries; the caller holds mu.
 func (p *Peers) findEntry(name string) (found *entry) {
+	name = weborigin.ReadName(name)
 	if e := p.entries[name]; e != nil {
 		return e
 	}

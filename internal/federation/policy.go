@@ -8,6 +8,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 // Policy holds the operator's decisions for all portals; a Rule is the exception for one. Its JSON form
@@ -136,6 +137,12 @@ func (p Policy) normalize() (Policy, error) {
 		c.Field(len(*list) <= maxListed, field, "at most %d", maxListed)
 		for _, s := range *list {
 			c.Field(form.MatchString(s) && len(s) <= 253, field, "%.80q is not %s", s, what)
+		}
+	}
+	for _, list := range []*[]string{&p.AllowDomains, &p.DenyDomains} {
+		*list = slices.Clone(*list)
+		for i, s := range *list {
+			(*list)[i] = weborigin.ReadHost(s)
 		}
 	}
 	words("allow_domains", &p.AllowDomains, domainForm, "a domain")

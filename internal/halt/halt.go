@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/plaintext"
+	"agentsite/internal/weborigin"
 )
 
 // Kind is the kind of a subject.
@@ -208,6 +209,8 @@ func (s *Service) named(ctx context.Context, actor ident.Actor, kind Kind, name 
 		}
 		h.Key = id
 	case Provider:
+		h.Key = weborigin.ReadHost(name)
+		h.Name = h.Key
 		if name == "" || len(name) > maxHost || name != plaintext.OneLine(name) {
 			return Halt{}, fault.Field("host", "name a host as the page of the queue does")
 		}

@@ -45,6 +45,6 @@ func checkOrigins(c *fault.Check, list []string) {
 	c.Field(len(list) <= maxEmbedOrigins, "embed_origins", "name at most %d sites", maxEmbedOrigins)
 	for _, s := range list {
 		_, ok := weborigin.Parse(s)
-		c.Field(ok, "embed_origins", "%.80q is no origin of a site; write for example https://www.example.org, without a path and with other scripts as xn--… (http only for localhost and 127.0.0.1)", s)
+		c.Field(ok, "embed_origins", "%.80q is no origin of a site; write for example https://www.example.org, without a path (http only for localhost and 127.0.0.1)", s)
 	}
 }

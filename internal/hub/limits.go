@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/plaintext"
+	"agentsite/internal/weborigin"
 )
 
 // The values of Limits.Callers besides "".
@@ -106,7 +107,7 @@ func (a Agent) listsCaller(actor ident.Actor) bool {
 // ofPortal parses name@host, or @host for all accounts of a portal. A host is recognized by its dot or
 // port, because account names have neither.
 func ofPortal(s string) (string, bool) {
-	name, host, ok := strings.Cut(s, "@")
+	name, host, ok := strings.Cut(weborigin.ReadName(s), "@")
 	if !ok || !strings.ContainsAny(host, ".:") || len(host) > 255 || name != "" && ident.CheckForm(name) != nil {
 		return "", false
 	}

@@ -103,7 +103,7 @@ func (conf *WasmConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	conf.Hosts = plaintext.CleanList(conf.Hosts, true)
 	c.Field(len(conf.Hosts) <= maxHosts, "config.hosts", "name at most %d", maxHosts)
 	for i, host := range conf.Hosts {
-		conf.Hosts[i] = strings.ToLower(host)
+		conf.Hosts[i] = weborigin.ReadHost(host)
 		u, err := url.Parse("https://" + conf.Hosts[i])
 		c.Field(err == nil && u.Host == conf.Hosts[i] && u.Hostname() != "" && len(host) <= maxConfigCharacter,
 			"config.hosts", "%.80q is no host; write for example api.example.org", host)
@@ -170,7 +170,7 @@ func (p *PromptConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	p.Tools = plaintext.CleanList(p.Tools, true)
 	c.Field(len(p.Tools) <= maxPromptTools, "config.tools", "use at most %d", maxPromptTools)
 	for i, name := range p.Tools {
-		p.Tools[i] = strings.TrimPrefix(name, "@")
+		p.Tools[i] = weborigin.ReadName(strings.TrimPrefix(name, "@"))
 		c.Field(isAgentName(p.Tools[i]), "config.tools",
 			"%.80q is no agent; use a name, name@portal, %s, %s or %s", name, grant.Find, grant.Ask, grant.Memory)
 	}

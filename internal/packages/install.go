@@ -98,6 +98,7 @@ func (i *Installed) giveGrants(given *[]string) error {
 		return nil
 	}
 	for _, name := range *given {
+		name = readGrant(name)
 		if !slices.ContainsFunc(needs, func(g Grant) bool { return g.Name == name }) {
 			return fault.Field("grants", "the package does not ask for "+name)
 		}

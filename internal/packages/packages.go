@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/limit"
 	"agentsite/internal/plaintext"
 	"agentsite/internal/record"
+	"agentsite/internal/weborigin"
 )
 
 // Manifest describes a package. It is our own format.
@@ -247,7 +248,7 @@ func CheckManifest(m *Manifest, bounds Limits) error {
 	seen := make(map[string]bool)
 	for i := range m.Grants {
 		g := &m.Grants[i]
-		g.Name, g.Why = strings.ToLower(record.CleanLine(g.Name)), record.CleanLine(g.Why)
+		g.Name, g.Why = readGrant(strings.ToLower(record.CleanLine(g.Name))), record.CleanLine(g.Why)
 		c.Field(knownGrant(g.Name) && !seen[g.Name], "grants",
 			"%.80q is unknown or named twice; use find, ask, model, or host: with a host", g.Name)
 		c.Field(g.Why != "" && len(g.Why) <= record.MaxGrantReason, "grants",
@@ -272,6 +273,14 @@ func CheckManifest(m *Manifest, bounds Limits) error {
 func validVersion(v string) bool {
 	return len(v) <= record.MaxVersion && strings.Count(v, ".") >= 2 && semver.IsValid("v"+v) &&
 		semver.Build("v"+v) == "" && v == strings.ToLower(v)
+}
+
+// readGrant returns the name of a grant as manifests have it: a host in the form of DNS.
+func readGrant(name string) string {
+	if host, ok := strings.CutPrefix(name, HostGrant); ok {
+		return HostGrant + weborigin.ReadHost(host)
+	}
+	return name
 }
 
 func knownGrant(name string) bool {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"agentsite/internal/weborigin"
 )
 
 // Embedder is a server with a model for embeddings. The zero Embedder is none.
@@ -26,7 +28,7 @@ func (c Config) parseEmbeddings() (e Embedder, err error) {
 		return e, nil
 	}
 	address, model, _ := strings.Cut(c.Embeddings, ",")
-	address, model = strings.TrimRight(strings.TrimSpace(address), "/"), strings.TrimSpace(model)
+	address, model = weborigin.ReadName(strings.TrimRight(strings.TrimSpace(address), "/")), strings.TrimSpace(model)
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":

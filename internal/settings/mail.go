@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/weborigin"
 )
 
 // mailer sends mail through the operator's SMTP server. It implements account.Mailer.
@@ -31,7 +32,7 @@ const mailTimeout = 15 * time.Second
 // ParseMail returns a mailer for a server like smtp://user:password@host:587. The port defaults to
 // 587. from is the sender of the mails.
 func ParseMail(server, from string) (*mailer, error) {
-	u, err := url.Parse(server)
+	u, err := url.Parse(weborigin.ReadName(server))
 	if err != nil || u.Scheme != "smtp" || u.Hostname() == "" {
 		return nil, fmt.Errorf("--smtp: write it like smtp://user:password@mail.example.org:587")
 	}
