@@ -32,67 +32,54 @@ func (backslashes) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.No
 	return ast.NewRawTextSegment(segment.WithStop(segment.Start + n))
 }
 
-// maxToken bounds the bytes before and after a backslash that isLiteral reads.
-const maxToken = 256
+// maxLine bounds the bytes before and after a backslash that isLiteral reads.
+const maxLine = 512
 
-// pathStart matches the beginning of a path in which the byte after the first backslash may be a sign.
-var pathStart = regexp.MustCompile(`^([A-Za-z]:\\|\\\\[A-Za-z0-9]|\\\\[.?]\\|\.{1,2}\\|~\\|` +
-	`%[A-Za-z0-9_()]+%\\|\$\w+(:\w+)?\\)`)
+// literalMark matches what shows that the backslashes of a line are signs: the beginning of a path, or a backslash
+// before a letter or digit, where it is no escape.
+var literalMark = regexp.MustCompile(`(?:^|[^A-Za-z])[A-Za-z]:\\|(?:^|[\s"'(<=,;:|*]|[^\x00-\x7f])\\\\[A-Za-z0-9\[.?]|` +
+	`(?:^|[\s"'(<=,;:|*])(?:\.{1,2}|~)\\|%[A-Za-z0-9_()]+%\\|(?:^|[^\\])\$\w+(?::\w+)?\\[^$\s]|\\[A-Za-z0-9]`)
 
-// isLiteral reports whether the backslash at an index of source is a sign and no escape: a word is a path, or
-// has a backslash before a letter or digit. Words behind spaces belong to a path with a drive.
+// codeSpan matches code in a line, whose backslashes say nothing of those outside of it.
+var codeSpan = regexp.MustCompile("`[^`]*`")
+
+// isLiteral reports whether the backslash at an index of source is a sign and no escape: its line has a path, a
+// regular expression or the like, or what stands behind it needs no escape there.
 func isLiteral(source []byte, at int) bool {
-	from := tokenStart(source, at)
-	if word := source[from:tokenEnd(source, at)]; pathStart.Match(word) || hasLiteral(word) {
-		return true
-	}
-	if from == at {
-		return false
-	}
-	for range 3 {
-		if from < 2 || source[from-1] != ' ' || bytes.IndexByte([]byte(" \n,.;:!?"), source[from-2]) >= 0 {
-			return false
-		}
-		to := from - 1
-		from = tokenStart(source, to)
-		if pathStart.Match(source[from:to]) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasLiteral reports whether a backslash in word stands before a letter or digit, where it is no escape.
-func hasLiteral(word []byte) bool {
-	for i := 0; i+1 < len(word); i++ {
-		if word[i] == '\\' && wordByte(word[i+1]) {
-			return true
-		}
-	}
-	return false
-}
-
-func tokenStart(source []byte, at int) int {
-	from := at
-	for from > max(0, at-maxToken) && bytes.IndexByte([]byte(" \t\n\"'(<[*`|"), source[from-1]) < 0 {
+	from, to := at, at
+	for from > max(0, at-maxLine) && source[from-1] != '\n' {
 		from--
 	}
-	for from < at && source[from] >= utf8.RuneSelf { // "见C:\…" begins behind the letters
-		r, n := utf8.DecodeRune(source[from:])
-		if r != utf8.RuneError && unicode.Is(unicode.Latin, r) {
-			break
-		}
-		from += n
-	}
-	return from
-}
-
-func tokenEnd(source []byte, at int) int {
-	to := at
-	for to < min(len(source), at+maxToken) && bytes.IndexByte([]byte(" \t\n\"'<>`|"), source[to]) < 0 {
+	for to < min(len(source), at+maxLine) && source[to] != '\n' {
 		to++
 	}
-	return to
+	if line := source[from:to]; literalMark.Match(line) &&
+		(bytes.IndexByte(line, '`') < 0 || literalMark.Match(codeSpan.ReplaceAll(line, nil))) {
+		return true
+	}
+	return at+1 < to && isPlainSign(source[from:to], at-from)
+}
+
+// isPlainSign reports whether the sign behind the backslash at an index of a line is no markup there, so that the
+// backslash is no escape.
+func isPlainSign(line []byte, at int) bool {
+	c := line[at+1]
+	before := bytes.TrimLeft(line[:at], " \t>")
+	switch {
+	case bytes.IndexByte([]byte("*_`[]<>~|\\$"), c) >= 0 || !util.IsPunct(c):
+		return false
+	case bytes.IndexByte([]byte("#+-="), c) >= 0:
+		return len(before) > 0
+	case c == '.' || c == ')':
+		return len(before) == 0 || len(bytes.Trim(before, "0123456789")) > 0
+	case c == '(':
+		return len(before) == 0 || before[len(before)-1] != ']'
+	case c == '!':
+		return at+2 >= len(line) || line[at+2] != '['
+	case c == '&':
+		return bytes.IndexByte(line[at:], ';') < 0
+	}
+	return true
 }
 
 // literalLen returns the length of the text at the beginning of line that is shown as it is. It ends before
@@ -150,11 +137,29 @@ type addresses struct{}
 
 func (addresses) Trigger() []byte { return []byte{':', '.', '@'} }
 
-const pathTail = `([/#?][-A-Za-z0-9@:%_+.~#$!?&/=();,'{}\[\]]*)?`
+// Parts of addresses. Letters of every script belong to them, but behind text of a script that is written without
+// spaces such letters belong to the text.
+const (
+	anyLetter   = `\p{L}\p{M}\p{N}`
+	otherLetter = `\p{Latin}\p{Cyrillic}\p{Greek}\p{Arabic}\p{Hebrew}\p{Armenian}\p{Georgian}\p{Devanagari}\p{M}\p{Nd}`
+	topDomain   = `(?:[A-Za-z]+|xn--[A-Za-z0-9-]+|[^\x00-\x7f\pP\pS\pZ\pC]{2,63})`
+)
+
+// siteOf, pathOf and tailOf return expressions for host names, for paths behind them, and for the rest of an address.
+func siteOf(letter string) string { return `[-A-Za-z0-9@:%._+~#=` + letter + `]{1,256}` }
+
+func pathOf(letter string) string {
+	return `(?:[/#?](?:[-A-Za-z0-9@:%_+.~#$!?&/=();,'{}\[\]` + letter + `]|[–’‐·][A-Za-z0-9` + letter + `])*)?`
+}
 
 var (
-	addressTail = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=]{1,256}` + pathTail)
-	siteTail    = regexp.MustCompile(`^\.[-A-Za-z0-9.]{1,250}\.[A-Za-z]+(:\d+)?` + pathTail)
+	webAddress = regexp.MustCompile(`^(?:http|https)://` + siteOf(anyLetter) + `\.` + topDomain + `(?::\d+)?` +
+		pathOf(anyLetter))
+	siteAddress = regexp.MustCompile(`^www\.` + siteOf(anyLetter) + `\.` + topDomain + `(?::\d+)?` + pathOf(anyLetter))
+
+	addressTail = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + otherLetter + `]{1,256}` + pathOf(otherLetter))
+	siteTail    = regexp.MustCompile(`^\.[-A-Za-z0-9.` + otherLetter + `]{1,250}\.[A-Za-z]+(:\d+)?` + pathOf(otherLetter))
+	wideTail    = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + anyLetter + `]{1,256}` + pathOf(anyLetter))
 	mailTail    = regexp.MustCompile(`^@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,5}`)
 	mailHead    = regexp.MustCompile(`[A-Za-z0-9.+-]{1,64}$`)
 )
@@ -176,6 +181,10 @@ func (addresses) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 			}
 		}
 		tail = addressTail.Find(line)
+		if before = before[:len(before)-head]; len(before) > 0 && before[len(before)-1] < utf8.RuneSelf {
+			tail = wideTail.Find(line)
+		}
+		before = last.Segment.Value(block.Source())
 	case '.':
 		if bytes.HasSuffix(before, []byte("www")) {
 			head, tail = len("www"), siteTail.Find(line)

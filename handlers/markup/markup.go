@@ -90,7 +90,8 @@ func newMessage() goldmark.Markdown {
 		goldmark.WithParser(p),
 		goldmark.WithExtensions(
 			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
-			extension.NewLinkify(extension.WithLinkifyAllowedProtocols([]string{"http:", "https:", "mailto:"})),
+			extension.NewLinkify(extension.WithLinkifyAllowedProtocols([]string{"http:", "https:", "mailto:"}),
+				extension.WithLinkifyURLRegexp(webAddress), extension.WithLinkifyWWWRegexp(siteAddress)),
 			extension.TaskList,
 		),
 		goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(nodes{}, 100),

@@ -88,7 +88,7 @@ func closingIndex(line []byte, from int, closing string) int {
 	for i := from; i < len(line); i++ {
 		switch {
 		case bytes.HasPrefix(line[i:], []byte(closing)) &&
-			(closing != "$" || i > 0 && !isSpace(line[i-1]) &&
+			(closing != "$" || i > 0 && !isSpace(line[i-1]) && line[i-1] != '$' &&
 				(i+1 == len(line) || line[i+1] != '$' && !wordByte(line[i+1]))):
 			return i + len(closing)
 		case line[i] == '\\':

@@ -15,6 +15,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"agentsite/docs"
+	"agentsite/internal/weborigin"
 )
 
 // linkRel is the rel attribute of every link in an untrusted text: the target gets no referrer or opener,
@@ -97,7 +98,9 @@ func openLinkAs(w util.BufWriter, address string, title []byte, class string) bo
 }
 
 // escapeDestination resolves the Markdown escapes in a link's destination and encodes it as a URL.
-func escapeDestination(b []byte) string { return string(util.URLEscape(b, true)) }
+func escapeDestination(b []byte) string {
+	return string(util.URLEscape([]byte(weborigin.ASCIIAddress(string(b))), true))
+}
 
 // writeLink renders a link. The address of a link that is refused is shown behind its words, and that of a link
 // without words in place of them, so that nothing of the text is lost.
@@ -190,7 +193,7 @@ func autoLink(w util.BufWriter, source []byte, node ast.Node, entering bool) (as
 		return ast.WalkContinue, nil
 	}
 	n := node.(*ast.AutoLink)
-	dest := string(util.URLEscape(n.URL(source), false))
+	dest := string(util.URLEscape([]byte(weborigin.ASCIIAddress(string(n.URL(source)))), false))
 	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(dest), "mailto:") {
 		dest = "mailto:" + dest
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -81,6 +82,16 @@ func TestMessage_KeepsEverySign(t *testing.T) {
 		{"a break in a cell", "| a |\n|---|\n| one<br>two<BR />three |", "one\ntwo\nthree"},
 		{"words behind a fence", "```python title=app.py\nx\n```", "title=app.py"},
 		{"a fence that is a sentence", "```this is it\nx\n```", "is it"},
+		{"a path in parentheses", `C:\Program Files (x86)\.a\_b`, `C:\Program Files (x86)\.a\_b`},
+		{"two settings", `path=C:\_a;D:\_b`, `path=C:\_a;D:\_b`},
+		{"a path with brackets", `C:\[a]\_b`, `C:\[a]\_b`},
+		{"a path of many words", `D:\a b c d e\_x`, `D:\a b c d e\_x`},
+		{"a server of IPv6", `\\[fe80::1]\_x`, `\\[fe80::1]\_x`},
+		{"a shell's expression", `sed 's/\./\//g'`, `sed 's/\./\//g'`},
+		{"an expression of signs", `grep '\.\-\+\?' a`, `grep '\.\-\+\?' a`},
+		{"an expression behind bold", `**x** \/ and \:`, `x \/ and \:`},
+		{"amounts", `cost: $5-$10 \$7 $$`, `cost: $5-$10 $7 $$`},
+		{"escapes that are needed", "\\# a\n\n\\- b\n\n1\\. c\n\n\\*d\\* \\[e](f) \\![g](/docs/h)", "# a\n- b\n1. c\n*d* [e](f) !g"},
 		{"lines", "a\nb\r\nc\rd", "a\n"},
 		{"a lone carriage return", "10 %\r20 %", "10 %\n\n20 %"},
 		{"a separator of lines", "a\u2028b", "a\n\nb"},
@@ -117,6 +128,22 @@ func TestMessage_ReadsWhatIsMeant(t *testing.T) {
 		{"見てhttp://localhost:8080/xです", `<a href="http://localhost:8080/x"`},
 		{"看www.example.com/x吧", `<a href="http://www.example.com/x"`},
 		{"联系a.b@example.com谢谢", `<a href="mailto:a.b@example.com"`},
+		{"see https://de.wikipedia.org/wiki/Köln.", `<a href="https://de.wikipedia.org/wiki/K%C3%B6ln"`},
+		{"https://ru.wikipedia.org/wiki/Москва, да", `href="https://ru.wikipedia.org/wiki/%D0%9C%D0%BE%D1%81%D0%BA%D0%B2%D0%B0"`},
+		{"https://example.com/?q=naïve&x=1", `href="https://example.com/?q=na%C3%AFve&amp;x=1"`},
+		{"https://example.com/路径/文件。", `href="https://example.com/%E8%B7%AF%E5%BE%84/%E6%96%87%E4%BB%B6"`},
+		{"http://bücher.example/x", `<a href="http://xn--bcher-kva.example/x"`},
+		{"[a](http://bücher.example/ö)", `<a href="http://xn--bcher-kva.example/%C3%B6"`},
+		{"<https://bücher.example/>", `<a href="https://xn--bcher-kva.example/"`},
+		{"(https://агенты.рф/а)", `<a href="https://xn--80agg6aza8c.xn--p1ai/%D0%B0"`},
+		{"https://例え.jp/あ", `<a href="https://xn--r8jz45g.jp/%E3%81%82"`},
+		{"打开 https://example.com查看", `<a href="https://example.com"`},
+		{"读https://example.com/issues/48然后", `<a href="https://example.com/issues/48"`},
+		{"看https://example.com/straße吧", `<a href="https://example.com/stra%C3%9Fe"`},
+		{"https://en.wikipedia.org/wiki/Curie–Weiss_law – good", `<a href="https://en.wikipedia.org/wiki/Curie%E2%80%93Weiss_law"`},
+		{"www.bücher.example/é!", `<a href="http://www.xn--bcher-kva.example/%C3%A9"`},
+		{"https://hi.wikipedia.org/wiki/हिन्दी", `href="https://hi.wikipedia.org/wiki/%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80"`},
+		{"url=https://example.com/é.", `<a href="https://example.com/%C3%A9"`},
 		{"url=https://example.com/a.", `<a href="https://example.com/a"`},
 		{"看[页](https://example.com/a)", `<a href="https://example.com/a"`},
 		{"see [the page][1]\n\n[1]: https://example.com/p", `href="https://example.com/p"`},
@@ -157,7 +184,34 @@ func randomMarkdown(r *rand.Rand) string {
 }
 
 // markupSigns are the signs that Markdown may take as its own.
-const markupSigns = "*_~`#>-+=|[]()!\\<\"':&;^$."
+const markupSigns = "*_~`#>-+=|[]()!\\<:&;^."
+
+// plainPieces are words with signs that are no markup where they stand. The last ones need a line that begins with a
+// path.
+var (
+	plainPieces = strings.Fields(`a:b "quoted" it's 'q' $5 $7.50 ~3 ~/x .5 ... x_y_z 2*3*4 a|b 50% C:\_a D:\[b]\.c path=C:\_x;D:\_y ` +
+		`\\srv\_share \\[fe80::1]\_x (x86)\.a s/\./\//g \d+\.\d+ a\.b \- k="v" :: == -> (a) [b] {c} #5 1.2.3 a~b~c US$5 重点：“x” ~5天`)
+	pathPieces = strings.Fields(`\_x \*.log a\_b\_c [a]\_b \.\*\.x \[x] x\|y`)
+)
+
+// A text of plain words with signs is shown as it is, sign for sign.
+func TestMessage_ShowsPlainSigns(t *testing.T) {
+	r, random := New(), rand.New(rand.NewPCG(25, 13))
+	for range 5000 {
+		words, from := []string{"so"}, plainPieces
+		if random.IntN(2) == 0 {
+			words, from = []string{`C:\x`}, append(slices.Clone(plainPieces), pathPieces...)
+		}
+		for range 1 + random.IntN(6) {
+			words = append(words, from[random.IntN(len(from))])
+		}
+		source := strings.Join(words, " ")
+		h := string(r.Message(source))
+		if got, _ := shownText(t, h); strings.TrimSpace(got) != source {
+			t.Fatalf("%s\nis shown as\n%s\n%s", source, got, h)
+		}
+	}
+}
 
 // reference matches the label of a link to a definition, which is markup.
 var reference = regexp.MustCompile(`(?s)\[[^\]]*\]:?`)
