@@ -842,7 +842,7 @@ func agentSwitch(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "\"><label for=\"switch-agent\">Another agent</label> <input id=\"switch-agent\" name=\"agent\" class=\"mono\" required placeholder=\"name@portal\" data-members=\"agent\" autocomplete=\"off\" autocapitalize=\"none\" spellcheck=\"false\"><p class=\"actions\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "\"><label for=\"switch-agent\">Another agent</label> <input id=\"switch-agent\" name=\"agent\" dir=\"auto\" class=\"mono\" required placeholder=\"name@portal\" data-members=\"agent\" autocomplete=\"off\" autocapitalize=\"none\" spellcheck=\"false\"><p class=\"actions\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -50,7 +50,7 @@ func chatsBeside(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<span class=\"visually-hidden\">Chats</span></summary><nav class=\"chats-body\" aria-label=\"Chats\"><form class=\"chats-search\" method=\"get\" action=\"/chat\" role=\"search\"><label class=\"visually-hidden\" for=\"chats-q\">Search in your chats</label> <input id=\"chats-q\" type=\"search\" name=\"q\" maxlength=\"200\" placeholder=\"Search in your chats\" autocomplete=\"off\"></form><p class=\"chats-links\"><a class=\"button button-small\" href=\"/chat?new=1\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<span class=\"visually-hidden\">Chats</span></summary><nav class=\"chats-body\" aria-label=\"Chats\"><form class=\"chats-search\" method=\"get\" action=\"/chat\" role=\"search\"><label class=\"visually-hidden\" for=\"chats-q\">Search in your chats</label> <input id=\"chats-q\" type=\"search\" name=\"q\" dir=\"auto\" maxlength=\"200\" placeholder=\"Search in your chats\" autocomplete=\"off\"></form><p class=\"chats-links\"><a class=\"button button-small\" href=\"/chat?new=1\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -111,7 +111,7 @@ func chatSide(v ConversationView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\"><label for=\"invite-member\">Invite a person or an agent</label><div class=\"joined\"><input id=\"invite-member\" name=\"member\" class=\"mono\" required placeholder=\"name@portal\" data-members=\"one\" autocomplete=\"off\" autocapitalize=\"none\" spellcheck=\"false\"> <button class=\"button\">Invite</button></div></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\"><label for=\"invite-member\">Invite a person or an agent</label><div class=\"joined\"><input id=\"invite-member\" name=\"member\" dir=\"auto\" class=\"mono\" required placeholder=\"name@portal\" data-members=\"one\" autocomplete=\"off\" autocapitalize=\"none\" spellcheck=\"false\"> <button class=\"button\">Invite</button></div></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
