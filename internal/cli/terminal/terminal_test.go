@@ -31,8 +31,13 @@ func TestFilter(t *testing.T) {
 		"\r[##  ]\r[####]\r\x1b[K\nok":                        "[####]\nok",
 		"\x07bell\x00\n":                                      "bell\n",
 		"tab\tstays 😀\n":                                      "tab\tstays 😀\n",
-		"a\x1b":                                               "a",
-		"⠋ work\r⠙ work\r✓ done\n":                            "✓ done\n",
+		"10%\x1b[1G50%\x1b[1G100%\n":                          "100%\n", "10%\x1b[G50%\n": "50%\n", "10%\x1b[0G50%": "50%", "10%\u009b1G50%\n": "50%\n",
+		"\u009b31mred\u009b0m\n": "red\n", "\u009d0;title\u009cx\n": "x\n", "\x1b]0;title\u009cx\n": "x\n",
+		"\x1b]0;title without an end\nx\n": "\nx\n", "\u0090data\x1b\\x\n": "x\n", "\x1bPdata\u009cx\n": "x\n", "a\u0084b\n": "ab\n",
+		"|\b/\b-\b\n": "\n", "|\b/\b-\b done\n": " done\n",
+		"\x1b]0;half": "", "é and Â\n": "é and Â\n", "x\u009b5Cy\n": "xy\n", "12\b\b34\n": "34\n", "ok\x1b[2;1Hgo\n": "okgo\n",
+		"a\x1b":                    "a",
+		"⠋ work\r⠙ work\r✓ done\n": "✓ done\n",
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -80,4 +85,13 @@ func TestFilter_InPieces(t *testing.T) {
 			t.Fatalf("%q: %q", words, got)
 		}
 	})
+}
+
+func TestLastText_ErasesWhatIsWrittenOver(t *testing.T) {
+	for in, want := range map[string]string{"N\bNA\bAM\bM_\bE": "NAME", "abc\b\b\bxyz": "xyz", "\b\bx": "x", "é\be": "e",
+		"a\r\bb": "b", "10%\b\b\b20%": "20%"} {
+		if got := LastText(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
 }
