@@ -4,8 +4,10 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/mozillazg/go-unidecode"
+	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 
 	"agentsite/internal/ident"
@@ -17,6 +19,9 @@ func ProposeName(title, address string) string {
 	host := ""
 	if u, err := url.Parse(address); err == nil {
 		host = u.Hostname()
+		if wide, err := idna.Lookup.ToUnicode(host); err == nil {
+			host = wide
+		}
 	}
 	for _, s := range []string{makeSlug(title), makeSlug(host), "remote-agent"} {
 		if s == "" {
@@ -32,6 +37,9 @@ func ProposeName(title, address string) string {
 	return "remote-agent"
 }
 
+// Accents that letters of Latin and Greek lose.
+const firstAccent, lastAccent = 0x300, 0x36f
+
 // makeSlug returns s in the letters a–z and digits, with one hyphen in place of each run of other
 // characters, and no hyphen at either end. Letters with accents lose these, compatible forms such as
 // half-width ones are made plain, and letters of other scripts are transliterated.
@@ -46,11 +54,18 @@ func makeSlug(s string) string {
 		b.WriteRune(r)
 	}
 	wide := false // the character before is a word of its own, as in Chinese
-	for _, r := range norm.NFKD.String(s) {
-		if unicode.In(r, unicode.Mn, unicode.Cf) {
+	for _, r := range norm.NFKC.String(s) {
+		if r >= firstAccent && r <= lastAccent || unicode.Is(unicode.Cf, r) {
 			continue
 		}
+		// In other scripts a mark is a sound of its own, as in が, й and ि.
+		if unicode.In(r, unicode.Latin, unicode.Greek) {
+			r, _ = utf8.DecodeRuneInString(norm.NFD.String(string(r)))
+		}
 		plain := strings.ToLower(unidecode.Unidecode(string(r)))
+		if plain == "" && unicode.IsMark(r) {
+			continue // ends a consonant, and no word
+		}
 		word := unicode.In(r, unicode.Han)
 		gap = gap || word || wide
 		wide = word
@@ -58,7 +73,7 @@ func makeSlug(s string) string {
 			for _, c := range plain {
 				if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
 					write(c)
-				} else if c != '\'' && c != '`' || r < unicode.MaxASCII {
+				} else if (c != '\'' && c != '`' || r < unicode.MaxASCII) && !unicode.IsMark(r) {
 					gap = true
 				}
 			}

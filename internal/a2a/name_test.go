@@ -17,10 +17,20 @@ func TestProposeName_TakesAnyScript(t *testing.T) {
 		"ｆｕｌｌ　ｗｉｄｔｈ": "full-width", "Người Việt": "nguoi-viet", "हिन्दी": "hindii", "ไทย": "aithy", "שלום": "shlvm",
 		"①②③ steps": "agent-123-steps", "Bob's bot": "bobs-bot", "O’Neil": "oneil", "a\u200bb": "ab", "İstanbul": "istanbul",
 		"🤖": "example-org", "": "example-org", "  ": "example-org", "---": "example-org", "x": "x-agent",
-		"admin": "admin-agent",
+		"admin": "admin-agent", "東京ガイド": "dong-jing-gaido", "Київ": "kiyiv", "कृत्रिम": "krtrim", "ผู้ช่วย": "phuuchwy",
+		"Йод": "iod", "Ωμέγα Ἀθῆναι": "omega-athenai", "ｶﾞｲﾄﾞ": "gaido",
 	} {
 		if got := ProposeName(title, "https://example.org/agent"); got != want {
 			t.Errorf("%q: %q, want %q", title, got, want)
+		}
+	}
+}
+
+func TestProposeName_ReadsHostsInAnyScript(t *testing.T) {
+	for address, want := range map[string]string{"https://xn--bcher-kva.example/a": "bucher-example",
+		"https://bücher.example/a": "bucher-example", "https://xn--80agg6aza8c.xn--p1ai": "agenty-rf"} {
+		if got := ProposeName("", address); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
 		}
 	}
 }
