@@ -4,6 +4,7 @@ package wordsplit
 
 import (
 	"iter"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -61,24 +62,38 @@ type Word struct {
 	At int
 	// Joined is true if no space is between the word and the one before.
 	Joined bool
+	// Tail is the word behind an elided one, as eau in l'eau, "" without one.
+	Tail string
 }
+
+// elided are the words that French, Italian and Catalan write before an apostrophe without their last vowel.
+const elided = " c d j l m n s t v qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest "
+
+// Elides reports whether a folded word before an apostrophe is one of its own.
+func Elides(word string) bool { return strings.Contains(elided, " "+word+" ") }
 
 // Split returns the words of text in their order.
 func Split(text string) iter.Seq[Word] {
 	return func(yield func(Word) bool) {
 		var word []byte
-		at, joined := 0, false
+		at, joined, tail := 0, false, 0
 		end := func() bool {
 			if len(word) == 0 {
 				return true
 			}
-			w := Word{string(word), at, joined}
-			word, joined = word[:0], true
+			w := Word{Text: string(word), At: at, Joined: joined}
+			if tail > 0 && len(word)-tail > 1 {
+				w.Tail = w.Text[tail:]
+			}
+			word, joined, tail = word[:0], true, 0
 			return yield(w)
 		}
 		for i, r := range Compose(text) {
 			kind := KindOf(r)
 			if kind == Inside {
+				if (r == '\'' || r == '’') && Elides(string(word)) {
+					tail = len(word)
+				}
 				continue
 			}
 			if kind != Part && !end() {

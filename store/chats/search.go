@@ -32,13 +32,16 @@ const (
 	foundPage        = 100
 	maxFoundPages    = 50 // pages of hits that the member may not see, after which a search gives up
 	catchUpPages     = 16 // pages of messages that one search indexes before it asks the index
-	minPrefixRunes   = 3  // a prefix costs as much as there are words that begin with it
+	minPrefixRunes   = 3  // a prefix costs as much as there are words that begin with it in the searched rooms
+	// shortPrefixes is the number of messages, in the rooms that changed last, in which a shorter prefix is looked for.
+	shortPrefixes = 20_000
 )
 
 type searchedRoom struct {
 	ID      string `db:"id"`
 	Title   string `db:"title"`
 	FromSeq int64  `db:"from_seq"`
+	LastSeq int64  `db:"last_seq"`
 	Behind  bool   `db:"behind"`
 }
 
@@ -58,7 +61,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 		return []chat.Found{}, false, nil
 	}
 	var list []searchedRoom
-	if err := d.db.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
+	if err := d.db.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.last_seq, c.words_seq < c.last_seq AS behind
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID,
 		memberKind, maxSearchedRooms); err != nil {
@@ -74,8 +77,9 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 		in[r.ID] = r
 	}
 	var hits []foundRow
-	for chunk := range slices.Chunk(list, roomsPerMatch) {
-		some, err := d.find(ctx, wordGroups(chunk, words), in, below, limit)
+	groups := wordGroups(list, words)
+	for chunk := range slices.Chunk(groups, roomsPerMatch) {
+		some, err := d.find(ctx, chunk, in, below, limit)
 		if engine.ReasonOf(err) == engine.IndexDamaged {
 			if err := d.words.emptyWords(ctx, err); err != nil {
 				return nil, false, err
@@ -166,13 +170,15 @@ func (d *Search) find(ctx context.Context, groups []engine.WordGroup, in map[str
 	return hits, nil
 }
 
-// wordGroups returns the groups that match texts of the rooms with all the words. The last word matches as
-// a prefix unless it is too short.
+// wordGroups returns the groups that match texts of the rooms, the last changed first, with all the words. The last word
+// matches as a prefix; one of one or two letters only in the first rooms, up to shortPrefixes messages.
 func wordGroups(list []searchedRoom, words []string) []engine.WordGroup {
-	prefix := utf8.RuneCountInString(words[len(words)-1]) >= minPrefixRunes
+	long := utf8.RuneCountInString(words[len(words)-1]) >= minPrefixRunes
 	out := make([]engine.WordGroup, len(list))
+	left := int64(shortPrefixes)
 	for i, r := range list {
-		out[i].Prefix = prefix
+		left -= r.LastSeq
+		out[i].Prefix = long || left >= 0
 		for _, w := range words {
 			out[i].Phrases = append(out[i].Phrases, r.ID+strings.ReplaceAll(w, " ", " "+r.ID))
 		}

@@ -31,6 +31,9 @@ func roomWords(room, text string) string {
 		for _, form := range wordsplit.Detach(word.Text) {
 			add(form)
 		}
+		if word.Tail != "" {
+			add(word.Tail)
+		}
 	}
 	return strings.TrimPrefix(b.String(), " ")
 }
@@ -106,6 +109,6 @@ func beginsWith(list []wordsplit.Word, phrase []string) bool {
 		}
 	}
 	word := list[last].Text
-	return strings.HasPrefix(word, phrase[last]) ||
+	return strings.HasPrefix(word, phrase[last]) || strings.HasPrefix(list[last].Tail, phrase[last]) ||
 		slices.ContainsFunc(wordsplit.Detach(word), func(w string) bool { return strings.HasPrefix(w, phrase[last]) })
 }

@@ -138,6 +138,9 @@ func (t *tokenizer) addWords(s string, limit int) int {
 			t.writeRune(r, start)
 			endCompound()
 		case inside:
+			if (r == '\'' || r == '’') && wordsplit.Elides(string(t.buf[start:])) {
+				endWord() // l'eau gives l, eau
+			}
 			i = next
 			continue // prev stays, so that it's becomes its
 		case joiner:

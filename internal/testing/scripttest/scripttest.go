@@ -10,10 +10,13 @@ type Sentence struct {
 // Sentences returns one sentence for each script; no search of one finds another.
 func Sentences() []Sentence {
 	return []Sentence{
-		{"Latin", "The ferry crosses the café terrace", []string{"ferry", "ferr", "terra", "cafe", "cafe\u0301", "ＦＥＲＲＹ"}},
+		{"Latin", "The ferry crosses the café terrace", []string{"ferry", "ferr", "terra", "fe", "cafe", "cafe\u0301", "ＦＥＲＲＹ"}},
 		{"Vietnamese", "Chúng tôi nghiên cứu ngôn ngữ", []string{"nghiên", "nghien", "nghie", "nghie\u0302n"}},
+		{"French", "Je regarde l’eau avec l'agent, d’accord et jusqu’ici", []string{"eau", "agent", "age", "accord", "acc", "l'eau",
+			"l’agent", "leau", "ici"}},
+		{"Italian", "Dell’acqua e un’amica", []string{"acqua", "amica", "dell'acqua"}},
 		{"Greek", "Η Ελλάδα είναι όμορφη χώρα ο λόγος", []string{"Ελλάδα", "ελλα", "ομορφη", "λόγοσ"}},
-		{"Cyrillic", "Украшенная ёлка стоит дома", []string{"ёлка", "елка", "укра", "украшен"}},
+		{"Cyrillic", "Украшенная ёлка стоит дома", []string{"ёлка", "елка", "укра", "ук", "украшен"}},
 		{"Chinese", "明天去北京吃烤鸭", []string{"北京", "北", "烤鸭", "京吃"}},
 		{"Japanese", "新しいテストデータを確認してガイドを読む", []string{"テスト", "ﾃｽﾄ", "ﾃｽﾄﾃﾞｰﾀ", "データ", "ガイド", "ｶﾞｲﾄﾞ", "カ\u3099イト\u3099", "確認", "テス"}},
 		{"Japanese in half-width", "ﾊﾞｯｸｱｯﾌﾟの手順", []string{"バックアップ", "ﾊﾞｯｸ", "バック", "手順"}},
