@@ -78,10 +78,10 @@ func filesHolding(t *testing.T, dir string, texts map[string][]byte) (found []st
 		if err != nil {
 			return err
 		}
-		b = bytes.ToLower(b)
+		lower := bytes.ToLower(b)
 		rel, _ := filepath.Rel(dir, path)
 		for name, text := range texts {
-			if bytes.Contains(b, bytes.ToLower(text)) || strings.Contains(strings.ToLower(rel), strings.ToLower(string(text))) {
+			if bytes.Contains(b, text) || name == aMarker && bytes.Contains(lower, bytes.ToLower(text)) || strings.Contains(strings.ToLower(rel), strings.ToLower(string(text))) {
 				found = append(found, rel+" "+name)
 			}
 		}
@@ -128,6 +128,7 @@ func checkErased(t *testing.T, messages string) {
 			t.Errorf("no marker was written into the personal column %s", column)
 		}
 	}
+	values := storedValues(t, p.Dir, held, messages)
 	ada.Must(http.MethodDelete, "/api/v1/me", map[string]any{"confirm": name, "messages": messages}, http.StatusNoContent)
 
 	searched, allowed := markerPrefix, []string(nil)
@@ -144,7 +145,12 @@ func checkErased(t *testing.T, messages string) {
 	if messages == "keep" {
 		searched = name
 	}
-	texts := map[string][]byte{"a marker": []byte(searched)}
+	texts := map[string][]byte{aMarker: []byte(searched)}
+	for _, v := range values {
+		for _, h := range hashesOf(v) {
+			texts[fmt.Sprintf("a hash of %.60q, %x", v, h)] = h
+		}
+	}
 	for _, m := range markers {
 		for _, h := range hashesOf(m) {
 			texts["a hash of "+m+", "+hex.EncodeToString(h)] = h
@@ -160,6 +166,77 @@ func checkErased(t *testing.T, messages string) {
 	}
 	if r, err := p.Control().Verify(t.Context()); err != nil || len(r.Faults) > 0 {
 		t.Error(r.Faults, err)
+	}
+}
+
+// aMarker is the name of the text that all markers begin with.
+const aMarker = "a marker"
+
+// storedValues returns the whole values with a marker of columns, and the whole files, as they are stored: a hash of one
+// would prove a guess too. If messages are kept, so are those that stand in the kept columns, and the files.
+func storedValues(t *testing.T, dir string, columns []string, messages string) (out []string) {
+	t.Helper()
+	db := storetest.Connect(t, dir)
+	for _, name := range columns {
+		table, column, _ := strings.Cut(name, ".")
+		if strings.HasPrefix(table, "said_words") || messages == "keep" && slices.Contains(kept, name) ||
+			messages == "keep" && (table == "blob_parts" || table == "files") {
+			continue
+		}
+		text := "CAST(" + column + " AS TEXT)"
+		if storetest.OnPostgres() && (table == "blob_parts" || table == "module_bytes") {
+			text = "encode(" + column + ", 'escape')"
+		}
+		rows, err := db.QueryContext(t.Context(), "SELECT "+text+" FROM "+table+" WHERE "+text+" LIKE '%"+markerPrefix+"%'")
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for rows.Next() {
+			var v string
+			if err := rows.Scan(&v); err != nil {
+				t.Fatal(name, err)
+			}
+			out = append(out, v)
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if messages == "delete" {
+		err := filepath.WalkDir(filepath.Join(dir, "files"), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			if bytes.Contains(b, []byte(markerPrefix)) {
+				out = append(out, string(b))
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) < 40 {
+		t.Errorf("only %d stored values have a marker", len(out))
+	}
+	return out
+}
+
+// Each file of a portal's data folder has a class.
+func TestFiles_HaveAClass(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	p.User(t, "ada")
+	list, err := os.ReadDir(p.Dir)
+	if err != nil || len(list) < 4 {
+		t.Fatal(list, err)
+	}
+	for _, f := range list {
+		if personal.FileClass(f.Name()) == "" {
+			t.Errorf("the file %s has no class", f.Name())
+		}
 	}
 }
 

@@ -74,7 +74,12 @@ func (p *Portal) newPersonal(host string) *personal.Service {
 	remover := control.Remover{Accounts: p.accounts, DB: p.db, Rooms: p.chats, Agents: p.hub, Programs: keptPrograms{p}}
 	return personal.New(p.db.Personal, p.db.Chat.Files, host, p.accounts,
 		func(ctx context.Context, name string, m personal.Messages) error {
-			_, err := remover.Remove(ctx, name, m)
+			removed, err := remover.Remove(ctx, name, m)
+			if err == nil && len(removed.Copies) > 0 {
+				p.log.Warn("somebody erased an account, which older copies of the database in the data folder still hold; "+
+					"delete them when no upgrade has to be undone, and backups made before today with them",
+					"copies", removed.Copies)
+			}
 			return err
 		})
 }

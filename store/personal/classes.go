@@ -110,6 +110,7 @@ var files = map[string]Class{
 	"agentsite.db": Personal, "agentsite.db-wal": Personal, "agentsite.db-shm": Personal,
 	"files": Personal, "backups": Personal, "logs": Portal, "programs": Portal,
 	"embeddings.cache": Personal, "embeddings.cache.new": Personal,
+	"reserve":    Portal,
 	"replica.db": Public, "replica.db-wal": Public, "replica.db-shm": Public,
 }
 
@@ -137,7 +138,7 @@ func FileClass(name string) Class {
 		return Personal
 	case strings.HasPrefix(name, "replica.db."):
 		return Public
-	case strings.HasSuffix(name, ".key"), strings.HasSuffix(name, ".lock"), strings.HasSuffix(name, ".sock"),
+	case strings.HasSuffix(name, ".key"), strings.HasSuffix(name, ".keys"), strings.HasSuffix(name, ".lock"), strings.HasSuffix(name, ".sock"),
 		strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".cert"), name == "lock":
 		return Portal
 	}
