@@ -29,9 +29,6 @@ const maxRefusal = 64 << 10
 func (c *Client) refusalFault(resp *http.Response, model string, tools bool) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	said := c.cleanReason(b)
-	if strings.EqualFold(said, resp.Status) || strings.EqualFold(said, http.StatusText(resp.StatusCode)) {
-		said = "" // The status alone is no reason.
-	}
 	cause := &serverError{status: resp.Status, said: said}
 	switch code := resp.StatusCode; {
 	case tools && refusedTools(code, said):
@@ -74,7 +71,7 @@ func (e *serverError) Error() string { return e.status + ": " + e.said }
 
 // sentence returns the server's words as a sentence to put after one of this portal; "" without a reason.
 func (e *serverError) sentence() string {
-	if e.said == "" {
+	if reason.IsTitle(e.said) {
 		return ""
 	}
 	return fmt.Sprintf(" The server said %q.", e.said)

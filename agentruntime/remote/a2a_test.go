@@ -285,6 +285,15 @@ func TestA2A_ErrorLateInAStreamEndsTheTask(t *testing.T) {
 		"id as number": `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the disk is full"}}`,
 		"without id":   `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the disk is full","data":[]}}`,
 		"code as text": `{"jsonrpc":"2.0","id":"1","error":{"code":"-32603","message":"the disk is full"}}`,
+		"as text":      `{"jsonrpc":"2.0","id":"1","error":"the disk is full"}`,
+		"in data":      `{"jsonrpc":"2.0","id":"1","error":{"code":-32603,"message":"Internal error","data":"the disk is full"}}`,
+		"event":        "event: error\ndata: the disk is full\n\n",
+		"event JSON":   "event: error\ndata: {\"error\":\"the disk is full\"}\n\n",
+		"bare":         `{"error":"the disk is full"}`,
+		"detail":       `{"detail":"the disk is full"}`,
+		"plain":        "the disk is full",
+		"field":        "error: the disk is full\n\n",
+		"line":         "the disk is full\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int64
@@ -307,6 +316,10 @@ func TestA2A_ErrorLateInAStreamEndsTheTask(t *testing.T) {
 					`{"artifactUpdate":{"taskId":"t1","artifact":{"artifactId":"a","parts":[{"text":"half of "}]}}}`} {
 					io.WriteString(w, `data: {"jsonrpc":"2.0","id":`+string(call.ID)+`,"result":`+result+"}\n\n")
 				}
+				if strings.HasSuffix(last, "\n") {
+					io.WriteString(w, last)
+					return
+				}
 				io.WriteString(w, "data: "+strings.Replace(last, `"id":"1"`, `"id":`+string(call.ID), 1)+"\n\n")
 			}))
 			t.Cleanup(far.Close)
@@ -321,6 +334,26 @@ func TestA2A_ErrorLateInAStreamEndsTheTask(t *testing.T) {
 				t.Errorf("the agent was asked %d times afterwards", n)
 			}
 		})
+	}
+}
+
+// An answer whose state is another word for an end ends the task, and artifacts without an id are said once.
+func TestA2A_OtherWordsEndTheTask(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"id":"t1","status":{"state":"done"},"artifacts":[{"parts":[{"text":"Hello"}]}]}`:     "completed Hello",
+		`{"id":"t1","status":"success","artifacts":{"parts":"Hello"}}`:                         "completed Hello",
+		`{"id":"t1","status":{"state":"finished","message":"Hello"}}`:                          "completed Hello",
+		`{"id":"t1","status":{"state":"error","message":"because"}}`:                           "failed The agent reports that it failed: because",
+		`{"id":"t1","status":{"state":"failed"},"error":{"message":"because"}}`:                "failed The agent reports that it failed: because",
+		`{"id":"t1","status":{"state":"dreaming"},"artifacts":[{"parts":[{"text":"Hello"}]}]}`: "completed Hello",
+	} {
+		url, _ := rpcAgent(t, map[string]string{"SendMessage": answer,
+			"GetTask": strings.Replace(answer, "dreaming", "completed", 1)})
+		res, rec, err := runCall(t, newA2A(t), rpcCall(url, false))
+		got := string(res.State) + " " + rec.Shown() + res.Reason
+		if err != nil || got != want {
+			t.Errorf("%s: %q %v", answer, got, err)
+		}
 	}
 }
 

@@ -75,10 +75,10 @@ func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Resu
 }
 
 // Stop implements task.Stopper. It cancels the remote task in the background, and tries again until Close.
-func (d *A2A) Stop(ctx context.Context, call task.Call) { d.stopTask(ctx, d.rt, call) }
+func (d *A2A) Stop(ctx context.Context, call task.Call) { d.stopTask(ctx, d.rt, call, false) }
 
-func (d *A2A) stopTask(ctx context.Context, rt http.RoundTripper, call task.Call) {
-	client, _, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
+func (d *A2A) stopTask(ctx context.Context, rt http.RoundTripper, call task.Call, peer bool) {
+	client, _, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret, peer)
 	if err != nil {
 		return // The registration was changed, so the endpoint of the task is unknown.
 	}
@@ -91,7 +91,7 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 	if d.cfg.Tools != nil && !w.peer && json.Unmarshal(call.Agent.Config, &wants) == nil && wants.TakesTools {
 		rt = withExtension{rt, a2a.ExtTools}
 	}
-	client, cfg, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
+	client, cfg, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret, w.peer)
 	if err != nil {
 		return task.Result{}, fault.Wrap(fault.Unavailable, err,
 			"The agent is not set up in a way this portal can use. Its owner should register it again.")

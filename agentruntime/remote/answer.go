@@ -48,7 +48,10 @@ func newAnswer(out task.Sink) *answer {
 // setSnapshot replaces the artifacts by those of the agent's task. An empty list changes nothing,
 // because some agents omit it.
 func (a *answer) setSnapshot(list []task.Artifact) error {
-	for _, art := range list {
+	for i, art := range list {
+		if art.ID == "" { // the same one in each snapshot
+			art.ID = fmt.Sprintf("artifact-%d", i+1)
+		}
 		if err := a.setArtifact(art); err != nil {
 			return err
 		}

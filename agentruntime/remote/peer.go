@@ -83,7 +83,7 @@ func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Res
 // Stop implements task.Stopper. It sends nothing if the portal's address is no longer known.
 func (d *Peer) Stop(ctx context.Context, call task.Call) {
 	if _, rt, _, err := d.openRoute(call); err == nil {
-		d.a2a.stopTask(ctx, rt, call)
+		d.a2a.stopTask(ctx, rt, call, true)
 	}
 }
 

@@ -49,7 +49,7 @@ func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 
 func (p *Prober) probeA2A(ctx context.Context, t hub.Target) (hub.Live, string) {
 	first := &question{rt: p.rt}
-	client, _, err := a2aClient(first, t.Endpoint, t.Config, t.Secret)
+	client, _, err := a2aClient(first, t.Endpoint, t.Config, t.Secret, false)
 	if err == nil {
 		err = client.ProbeUnknownTask(ctx)
 	} else if _, ok := errors.AsType[*a2a.Error](err); !ok {

@@ -76,7 +76,7 @@ func (q *question) serverFailed() bool {
 // agent that answered so for an unknown task, because careless agents do that although they work.
 func (p *Prober) failsAlways(ctx context.Context, t hub.Target) bool {
 	q := &question{rt: p.rt, odd: true}
-	client, _, err := a2aClient(q, t.Endpoint, t.Config, t.Secret)
+	client, _, err := a2aClient(q, t.Endpoint, t.Config, t.Secret, false)
 	if err != nil {
 		return false
 	}

@@ -61,7 +61,7 @@ func TestProbe_A2A(t *testing.T) {
 		{answering(t, 403, "text/plain", "no"), ``, hub.NeedsAuth, "The agent asks for credentials."},
 		{answering(t, 200, "text/html", "<html>hi</html>"), ``, hub.WrongProtocol, "This is not an A2A agent: it answered with a web page."},
 		{answering(t, 404, "text/html", "<html>hi</html>"), `{"binding":"HTTP+JSON","version":"0.3"}`, hub.WrongProtocol, "This is not an A2A agent: it answered with HTTP 404 and a web page."},
-		{answering(t, 200, "application/json", `{"error":{"message":"x","type":"invalid_request_error"}}`), ``, hub.WrongProtocol, "This is not an A2A agent: it answered with JSON that is not A2A."},
+		{answering(t, 200, "application/json", `{"error":{"message":"x","type":"invalid_request_error"}}`), ``, hub.WrongProtocol, "This is not an A2A agent: it answered with JSON that is not A2A, which says \"x\"."},
 		{answering(t, 503, "text/html", "<html>"), ``, hub.Unreachable, "It answered with HTTP 503 and a web page."},
 		{gone, ``, hub.Unreachable, "Connection refused."},
 		{"http://169.254.169.254/latest/meta-data", ``, hub.Unreachable, "Refused to connect to a private address."},

@@ -155,8 +155,8 @@ func readCheckpoint(b json.RawMessage) checkpoint {
 }
 
 // a2aClient opens a client of the agent from its registration. It makes no request. The error means that
-// the stored configuration cannot be used.
-func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, secret string) (*a2a.Client,
+// the stored configuration cannot be used. Answers of a peer, another portal, are read strictly.
+func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, secret string, peer bool) (*a2a.Client,
 	hub.A2AConfig, error) {
 	var cfg hub.A2AConfig
 	if len(config) > 0 {
@@ -166,7 +166,7 @@ func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, se
 	}
 	c, err := a2a.New(rt, a2a.Endpoint{
 		URL: endpoint, Binding: cfg.Binding, Version: cfg.Version, Tenant: cfg.Tenant,
-		AuthHeader: cfg.AuthHeader, Secret: secret,
+		AuthHeader: cfg.AuthHeader, Secret: secret, Strict: peer,
 	})
 	return c, cfg, err
 }

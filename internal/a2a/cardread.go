@@ -140,7 +140,7 @@ func fetchCard(ctx context.Context, client *http.Client, address string) ([]byte
 	}
 	b = lenientjson.TrimMark(b)
 	if !isObject(b) {
-		return nil, notA2AError(b, resp.StatusCode)
+		return nil, notA2AError(b, resp.StatusCode, false)
 	}
 	return b, nil
 }

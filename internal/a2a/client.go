@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/lenientjson"
 	"agentsite/internal/task"
 )
 
@@ -24,6 +25,8 @@ type Endpoint struct {
 	// the secret names a scheme itself. The secret is sent to the URL's own origin only.
 	AuthHeader string
 	Secret     string
+	// Strict refuses answers in other forms than those of the schema. It is for agents of other portals.
+	Strict bool
 }
 
 // Client calls one agent. It is safe for concurrent use and holds nothing that must be closed.
@@ -58,7 +61,7 @@ func New(rt http.RoundTripper, ep Endpoint) (*Client, error) {
 	}
 	return &Client{
 		ep: ep, base: u,
-		dec: decoder{wrapped: ep.Version == Version03 && ep.Binding == BindingREST},
+		dec: decoder{wrapped: ep.Version == Version03 && ep.Binding == BindingREST, strict: ep.Strict},
 		http: &http.Client{
 			Transport:     rt,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -73,6 +76,9 @@ func (c *Client) Send(ctx context.Context, m Message, wait bool) (Event, error) 
 	b, err := c.callOnce(ctx, opSend, "", c.sendParams(m, wait))
 	if err != nil {
 		return Event{}, err
+	}
+	if !c.ep.Strict && isPlain(b) { // the answer alone
+		b = textMessage(lenientjson.TextOf(b))
 	}
 	ev, err := c.dec.decodeEvent(b)
 	if err == nil && ev.Task == nil && ev.Message == nil {
@@ -107,6 +113,7 @@ func (c *Client) taskCall(ctx context.Context, op operation, id string, params a
 	if err != nil {
 		return nil, err
 	}
+	b = c.dec.mend(b)
 	// Some agents wrap the task in an object, as in the result of SendMessage.
 	var wrap struct {
 		Task json.RawMessage `json:"task"`

@@ -13,7 +13,10 @@ import (
 // decoder reads the formats of 1.0 and 0.3 in either binding, without knowing which one it gets: the
 // formats differ in names, but never contradict each other. wrapped is true for the HTTP+JSON binding of
 // 0.3, which wraps some values once more.
-type decoder struct{ wrapped bool }
+type decoder struct {
+	wrapped bool
+	strict  bool // answers have the forms of the schema, as those of other portals
+}
 
 type wireTask struct {
 	ID        str               `json:"id"`
@@ -79,6 +82,7 @@ func (d decoder) decodeEvent(b []byte) (Event, error) {
 		Status json.RawMessage `json:"status"`
 		Parts  json.RawMessage `json:"parts"`
 	}
+	b = d.mend(b)
 	if err := json.Unmarshal(b, &u); err != nil {
 		return Event{}, shapeError(0, "the agent sent an event that is not a JSON object")
 	}
@@ -105,6 +109,13 @@ func (d decoder) decodeEvent(b []byte) (Event, error) {
 		return d.messageEvent(b)
 	}
 	return Event{}, shapeError(0, "the agent sent an event that is neither a task, a message nor an update")
+}
+
+func (d decoder) mend(b []byte) []byte {
+	if d.strict {
+		return b
+	}
+	return mendEvent(b)
 }
 
 func (d decoder) taskEvent(b []byte) (Event, error) {

@@ -106,7 +106,9 @@ func ReadCall(b []byte) (Call, *Failure) {
 var requestForms = lenientjson.Forms{
 	Objects: []string{"params", "metadata", "configuration", "message", "pushNotificationConfig",
 		"taskPushNotificationConfig", "authentication"},
-	Texts:  []string{"messageId", "contextId", "taskId"},
+	Texts: []string{"messageId", "contextId", "taskId"},
+	Lists: []string{"parts", "extensions", "referenceTaskIds", "acceptedOutputModes", "reference_task_ids",
+		"accepted_output_modes"},
 	Opaque: []string{"data", "metadata"},
 }
 

@@ -43,6 +43,18 @@ func TestReadSend_Takes03(t *testing.T) {
 		t.Errorf("%+v %v", got, f)
 	}
 	// Blocking is what silence means.
+	for _, in := range []string{`"parts":{"text":"hi"}`, `"parts":[{"text":"hi"}],"extensions":""`, `"parts":{"text":"hi"},"referenceTaskIds":{}`,
+		`"parts":[{"text":"hi"}]},"configuration":{"acceptedOutputModes":"text/plain"`} {
+		got, f := ReadSend([]byte(`{"message":{"messageId":"m","role":"ROLE_USER",`+in+`}}`), Version10)
+		if f != nil || len(got.Message.Parts) != 1 || got.Message.Parts[0].Text != "hi" {
+			t.Errorf("%s: %+v %v", in, got, f)
+		}
+	}
+	for _, in := range []string{`"parts":""`, `"parts":7`, `"parts":{}`, `"parts":[[{"text":"hi"}]]`} {
+		if _, f := ReadSend([]byte(`{"message":{"messageId":"m","role":"ROLE_USER",`+in+`}}`), Version10); f == nil {
+			t.Errorf("%s passed", in)
+		}
+	}
 	if got, f = ReadSend([]byte(`{"message":{"messageId":"m","role":"user","parts":[{"text":"hi"}]}}`), Version03); f != nil || got.Immediate {
 		t.Errorf("%+v %v", got, f)
 	}

@@ -2,9 +2,11 @@ package a2a
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"mime"
@@ -13,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentsite/internal/egress"
+	"agentsite/internal/reason"
 )
 
 // operation is one method of the protocol with its names in the versions and bindings.
@@ -55,7 +57,7 @@ func (c *Client) streamEvents(ctx context.Context, op operation, id string, para
 			return
 		}
 		defer resp.Body.Close()
-		if mediaType(resp) != "text/event-stream" {
+		if c.ep.Strict && mediaType(resp) != "text/event-stream" || !c.ep.Strict && resp.StatusCode >= 300 {
 			b, err := c.readWhole(resp)
 			if err != nil {
 				yield(Event{}, err)
@@ -64,42 +66,20 @@ func (c *Client) streamEvents(ctx context.Context, op operation, id string, para
 			yield(c.dec.decodeEvent(b))
 			return
 		}
-		in := egress.NewEventReader(&capped{r: resp.Body, left: maxTotal})
+		next := c.eventSource(resp)
 		for n := 0; ; n++ {
-			data, err := in.Next()
+			ev, err := next()
 			if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 				return
 			}
 			if err == nil && n >= maxEvents {
 				err = limitError("the agent sent more than %d events", maxEvents)
 			}
-			if err != nil {
-				yield(Event{}, err)
-				return
-			}
-			if len(bytes.TrimSpace(data)) == 0 {
-				continue
-			}
-			ev, err := c.oneEvent(data)
 			if !yield(ev, err) || err != nil {
 				return
 			}
 		}
 	}
-}
-
-func (c *Client) oneEvent(data []byte) (Event, error) {
-	if c.ep.Binding == BindingRPC {
-		result, err := rpcResult(data, 0)
-		if err != nil {
-			return Event{}, err
-		}
-		return c.dec.decodeEvent(result)
-	}
-	if err := restError(data, 0); err != nil {
-		return Event{}, err
-	}
-	return c.dec.decodeEvent(data)
 }
 
 // doRequest sends the request and checks the HTTP status. The caller reads and closes the body.
@@ -194,11 +174,14 @@ func (c *Client) readWhole(resp *http.Response) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !c.ep.Strict {
+		b = c.unwrapWhole(b)
+	}
 	result := json.RawMessage(b)
 	if c.ep.Binding == BindingRPC {
-		result, err = rpcResult(b, resp.StatusCode)
+		result, err = rpcResult(b, resp.StatusCode, c.ep.Strict)
 	} else {
-		err = restError(b, resp.StatusCode)
+		err = restError(b, resp.StatusCode, c.ep.Strict)
 	}
 	if e, ok := errors.AsType[*Error](err); ok && resp.StatusCode == http.StatusTooManyRequests {
 		e.RetryAfter = readRetryAfter(resp.Header)
@@ -210,27 +193,47 @@ func (c *Client) readWhole(resp *http.Response) (json.RawMessage, error) {
 }
 
 // rpcResult returns the result in a JSON-RPC answer, or its error as *Error.
-func rpcResult(b []byte, status int) (json.RawMessage, error) {
+func rpcResult(b []byte, status int, strict bool) (json.RawMessage, error) {
 	var w struct {
 		Version str             `json:"jsonrpc"`
 		Result  json.RawMessage `json:"result"`
-		Error   *struct {
-			Code    json.Number `json:"code"`
-			Message str         `json:"message"`
-		} `json:"error"`
+		Error   json.RawMessage `json:"error"`
 	}
-	if !isObject(b) || json.Unmarshal(b, &w) != nil || w.Version != "2.0" || w.Error == nil && len(w.Result) == 0 {
-		return nil, notA2AError(b, status)
+	if !isObject(b) || json.Unmarshal(b, &w) != nil || !isVersion2(string(w.Version), strict) {
+		return nil, notA2AError(b, status, strict)
 	}
-	if w.Error != nil {
-		code, _ := strconv.Atoi(w.Error.Code.String())
-		return nil, refusedError(code, status, string(w.Error.Message))
+	failed := len(w.Error) > 0 && string(w.Error) != "null"
+	if !strict {
+		failed = reason.IsSet(w.Error)
+	}
+	switch {
+	case failed:
+		var e struct {
+			Code    str `json:"code"`
+			Message str `json:"message"`
+		}
+		isOne := json.Unmarshal(w.Error, &e) == nil
+		if strict && !isOne {
+			return nil, notA2AError(b, status, strict)
+		}
+		code, _ := strconv.Atoi(string(e.Code))
+		if !strict {
+			e.Message = str(cmp.Or(reason.Find(fmt.Appendf(nil, `{"error":%s}`, w.Error)), string(e.Message)))
+		}
+		return nil, refusedError(code, status, string(e.Message))
+	case len(w.Result) == 0:
+		return nil, notA2AError(b, status, strict)
 	}
 	return w.Result, nil
 }
 
+// isVersion2 reports whether the version of JSON-RPC in an answer is 2.0, which some languages write as a number.
+func isVersion2(v string, strict bool) bool {
+	return v == "2.0" || !strict && v == "2"
+}
+
 // restError returns the error in an HTTP+JSON answer as *Error, or nil if the answer is no error.
-func restError(b []byte, status int) error {
+func restError(b []byte, status int, strict bool) error {
 	var w struct {
 		Error *struct {
 			Status  str               `json:"status"`
@@ -251,7 +254,7 @@ func restError(b []byte, status int) error {
 		}
 	}
 	if !object || json.Unmarshal(b, &w) != nil && w.Error == nil {
-		return notA2AError(b, status)
+		return notA2AError(b, status, strict)
 	}
 	if w.Error == nil {
 		if status == http.StatusNotFound && strings.Contains(strings.ToLower(string(w.Message)), "task") {
@@ -260,7 +263,7 @@ func restError(b []byte, status int) error {
 		if w.Code < 0 {
 			return refusedError(w.Code, status, string(w.Message))
 		}
-		return notA2AError(b, status)
+		return notA2AError(b, status, strict)
 	}
 	code := 0
 	for _, d := range w.Error.Details {
@@ -284,7 +287,7 @@ func restError(b []byte, status int) error {
 	case w.Error.Status == "UNAUTHENTICATED", w.Error.Status == "PERMISSION_DENIED":
 		return &Error{Fault: FaultAuth, Status: status, Text: "the agent refused the credentials"}
 	default:
-		return notA2AError(b, status)
+		return notA2AError(b, status, strict)
 	}
 	return refusedError(code, status, string(w.Error.Message))
 }
@@ -293,11 +296,12 @@ func refusedError(code, status int, message string) *Error {
 	if code == -31401 || code == -31403 { // codes of the library a2a-go for failed authentication
 		return &Error{Fault: FaultAuth, Status: status, Text: "the agent refused the credentials"}
 	}
-	return &Error{Fault: FaultRefused, Code: code, Status: status, Text: Line(message, 300)}
+	return &Error{Fault: FaultRefused, Code: code, Status: status, Text: Line(message, maxReason)}
 }
 
-// notA2AError describes an answer that is not A2A, so that users see which kind of service runs at the address.
-func notA2AError(b []byte, status int) *Error {
+// notA2AError describes an answer that is not A2A, so that users see which kind of service runs at the address, with its
+// own reason.
+func notA2AError(b []byte, status int, strict bool) *Error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)
 	switch {
@@ -307,6 +311,10 @@ func notA2AError(b []byte, status int) *Error {
 		what = "a web page"
 	case json.Valid(trimmed):
 		what = "JSON that is not A2A"
+	}
+	isJSON := len(trimmed) > 0 && trimmed[0] == '{'
+	if why := Line(reason.Find(trimmed), maxReason); !strict && (isJSON || status >= 400) && !reason.IsTitle(why) {
+		what += fmt.Sprintf(", which says %q", why)
 	}
 	if status >= 300 {
 		e := shapeError(status, "it answered with HTTP %d and %s", status, what)

@@ -120,7 +120,7 @@ func TestDecode_ToleratesAndRefuses(t *testing.T) {
 		`{"statusUpdate":{"taskId":"t","status":null}}`:                                        "status ",
 		`{"kind":"artifact-update","taskId":"t","artifact":{"artifactId":"a","parts":null}}`:   "artifact a",
 		`{"parts":[{"type":"text","text":"x"}],"role":"agent"}`:                                "message 1",
-		`{"message":{"role":"ROLE_AGENT","parts":[{"text":"x"},{"text":7},[],{"raw":"***"}]}}`: "message 1",
+		`{"message":{"role":"ROLE_AGENT","parts":[{"text":"x"},{"text":7},[],{"raw":"***"}]}}`: "message 2",
 	} {
 		ev, err := decoder{}.decodeEvent([]byte(in))
 		got := ""
@@ -251,7 +251,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(`{"kind":"artifact-update","taskId":"t","artifact":{"parts":[{"kind":"file","file":{"bytes":"aGk="}}]}}`, false)
 	f.Add(`{"message":{"content":[{"file":{"fileWithBytes":"YUdrPQ=="}},{"data":{"data":{}}}]}}`, true)
 	f.Fuzz(func(t *testing.T, s string, wrapped bool) {
-		ev, err := decoder{wrapped}.decodeEvent([]byte(s))
+		ev, err := decoder{wrapped: wrapped}.decodeEvent([]byte(s))
 		if err != nil {
 			return
 		}

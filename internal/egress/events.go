@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // MaxEvent is the maximum size of one server-sent event in bytes; a larger one is an error.
@@ -40,6 +42,34 @@ func (e StreamEvent) IsError() bool {
 	name := strings.ToLower(e.Name)
 	return strings.Contains(name, "error") || strings.Contains(name, "exception") || strings.HasPrefix(name, "fail")
 }
+
+// IsEnd reports whether the data is a word that ends a stream, such as the "[DONE]" of model servers.
+func (e StreamEvent) IsEnd() bool { return slices.Contains(endWords, e.word()) }
+
+// IsOther reports whether the event has a name of its own, so that it may be of no use for the reader.
+func (e StreamEvent) IsOther() bool {
+	return e.Name != "" && e.Name != "message" && e.Name != "data" && !e.IsError()
+}
+
+// IsIdle reports whether the data is plain text that only keeps the connection open: a word for it, a time, or any
+// text in an event with a name of its own.
+func (e StreamEvent) IsIdle() bool {
+	text := bytes.TrimSpace(e.Data)
+	if e.IsError() || beginsJSON(text) {
+		return false
+	}
+	return e.IsOther() || slices.Contains(idleWords, e.word()) ||
+		!bytes.ContainsFunc(text, unicode.IsLetter)
+}
+
+func (e StreamEvent) word() string {
+	return strings.ToLower(strings.Trim(string(e.Data), "\"'[]() \n"))
+}
+
+var (
+	endWords  = []string{"done", "end", "eof", "eos", "finish", "finished", "complete", "completed", "stop", "close"}
+	idleWords = []string{"ping", "pong", "keepalive", "keep-alive", "keep alive", "heartbeat", "null", "none", "ok"}
+)
 
 // NewLooseEventReader returns an EventReader that also reads streams which break the format: without blank lines
 // between events of JSON, with JSON on a line of its own, and with plain text at the end, which is a Problem.

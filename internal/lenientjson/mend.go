@@ -10,6 +10,7 @@ import (
 type Forms struct {
 	Objects []string // an empty list is an empty object
 	Texts   []string // a number is a text
+	Lists   []string // one value is a list of it, an empty text or object an empty list
 	Opaque  []string // members that are not looked into
 }
 
@@ -45,6 +46,8 @@ func (f Forms) mendValue(raw []byte, depth int) []byte {
 				o[name] = json.RawMessage("{}")
 			case slices.Contains(f.Texts, name) && (v[0] == '-' || v[0] >= '0' && v[0] <= '9'):
 				o[name] = marshalOr(string(v), v)
+			case slices.Contains(f.Lists, name):
+				o[name] = f.mendValue(asList(bytes.TrimSpace(v)), depth-1)
 			case !slices.Contains(f.Opaque, name):
 				o[name] = f.mendValue(v, depth-1)
 			}
@@ -52,6 +55,16 @@ func (f Forms) mendValue(raw []byte, depth int) []byte {
 		return marshalOr(o, raw)
 	}
 	return raw
+}
+
+func asList(v []byte) []byte {
+	switch {
+	case v[0] == '[', v[0] == 'n':
+		return v
+	case string(v) == `""`, v[0] == '{' && len(bytes.TrimSpace(v[1:len(v)-1])) == 0:
+		return []byte("[]")
+	}
+	return slices.Concat([]byte("["), v, []byte("]"))
 }
 
 func marshalOr(v any, otherwise []byte) []byte {

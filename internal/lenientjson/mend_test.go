@@ -3,7 +3,7 @@ package lenientjson
 import "testing"
 
 func TestForms_Mend(t *testing.T) {
-	f := Forms{Objects: []string{"metadata", "params"}, Texts: []string{"id"}, Opaque: []string{"data"}}
+	f := Forms{Objects: []string{"metadata", "params"}, Texts: []string{"id"}, Lists: []string{"parts"}, Opaque: []string{"data"}}
 	for in, want := range map[string]string{
 		`{"params":[]}`:                     `{"params":{}}`,
 		`{"params":[ ]}`:                    `{"params":{}}`,
@@ -12,6 +12,12 @@ func TestForms_Mend(t *testing.T) {
 		`{"list":[{"metadata":[]},[]]}`:     `{"list":[{"metadata":{}},[]]}`,
 		`{"data":{"metadata":[],"id":7}}`:   `{"data":{"metadata":[],"id":7}}`,
 		`{"id":-1.5,"other":7,"x":[]}`:      `{"id":"-1.5","other":7,"x":[]}`,
+		`{"parts":{"id":7}}`:                `{"parts":[{"id":"7"}]}`,
+		`{"parts":"a"}`:                     `{"parts":["a"]}`,
+		`{"parts":""}`:                      `{"parts":[]}`,
+		`{"parts":{ }}`:                     `{"parts":[]}`,
+		`{"parts":null}`:                    `{"parts":null}`,
+		`{"parts":[{"id":7}]}`:              `{"parts":[{"id":"7"}]}`,
 		`{"id":null,"metadata":null}`:       `{"id":null,"metadata":null}`,
 		``:                                  ``, `nope`: `nope`, `{`: `{`, `"a"`: `"a"`,
 	} {

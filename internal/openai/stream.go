@@ -9,8 +9,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -176,29 +174,21 @@ func (r *Reader) readEvent() error {
 		return nil
 	}
 	text := bytes.TrimSpace(ev.Data)
-	word := strings.ToLower(strings.Trim(string(text), `"'[]() `))
 	switch {
 	case len(text) == 0:
-	case slices.Contains(endWords, word):
+	case ev.IsEnd():
 		r.done = true
 	case ev.IsError():
 		r.addProblem(reason.Find(text))
 	case text[0] == '{' || text[0] == '[':
 		return r.addValue(text)
-	case r.ended, ev.Name != "" && ev.Name != "message" && ev.Name != "data", slices.Contains(idleWords, word),
-		!strings.ContainsFunc(word, unicode.IsLetter):
+	case r.ended, ev.IsIdle():
 		// It keeps the connection open, or comes after the answer.
 	default:
 		r.addProblem(reason.Find(text)) // A server writes its error as a plain text.
 	}
 	return nil
 }
-
-// endWords end a stream, idleWords keep its connection open.
-var (
-	endWords  = []string{"done", "end", "eof", "eos", "finish", "finished", "complete", "completed", "stop", "close"}
-	idleWords = []string{"ping", "pong", "keepalive", "keep-alive", "keep alive", "heartbeat", "null", "none", "ok"}
-)
 
 func (r *Reader) readValue() error {
 	v, err := r.values.ReadValue()

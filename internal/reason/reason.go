@@ -212,12 +212,18 @@ var (
 	empties = []string{"", "null", "nil", "none", "undefined", "nan", "false", "no", "0", "200", "ok", "success",
 		"successful", "no error", "n/a", "-"}
 	titles = []string{"error", "true", "internal error", "server error", "unknown error", "an error occurred",
-		"an error occurred.", "an unexpected error occurred", "something went wrong", "validation error",
-		"validation failed", "invalid params", "invalid request", "failed", "failure", "fail", "exception"}
+		"an unexpected error occurred", "something went wrong", "validation error",
+		"validation failed", "invalid params", "invalid request", "failed", "failure", "fail", "exception",
+		"page not found"}
 )
 
+// IsTitle reports whether a reason says no more than that there was an error, such as the name of an HTTP status.
+func IsTitle(s string) bool { return says(s) != sentence }
+
+var statusCode = regexp.MustCompile(`^(?:http |error |status )?[45]\d\d[ :-]+`)
+
 func says(s string) meaning {
-	word := strings.ToLower(strings.TrimSpace(s))
+	word := strings.TrimRight(statusCode.ReplaceAllString(strings.ToLower(strings.TrimSpace(s)), ""), ".")
 	switch {
 	case slices.Contains(empties, word):
 		return nothing

@@ -55,7 +55,9 @@ func TestFind(t *testing.T) {
 		"<s:Envelope><s:Body><s:Fault><faultstring>a</faultstring></s:Fault></s:Body></s:Envelope>": "a",
 		"<html><body><h1>a <b>b</b></h1></body></html>":                                             "a b",
 		"<!DOCTYPE html><title>Error</title><pre>Cannot POST /v1</pre>":                             "Cannot POST /v1",
-		"<html><title>Error</title></html>":                                                         "Error",
+		"<title>404 Not Found</title><pre>use /v2</pre>":                                            "use /v2", "404 page not found": "404 page not found",
+		`{"title":"500: Internal Server Error.","detail":"a"}`: "a",
+		"<html><title>Error</title></html>":                    "Error",
 	} {
 		if got := Find([]byte(in)); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
