@@ -179,6 +179,19 @@ func TestReadCard_LooksWhereCardsAre(t *testing.T) {
 	}
 }
 
+func TestReadCard_FindsTheCardInOtherJSON(t *testing.T) {
+	const card = `{"name":"Found","url":"/rpc","skills":[]}`
+	for _, in := range []string{card + "<!-- 3 ms -->", card + "\n" + card, "[" + card + "]", `{"agentCard":` + card + "}", `{"card":` + card + `,"ok":true}`,
+		`{"data":` + card + "}", "\xef\xbb\xbf[" + card + "]", `{"success":true,"result":` + card + "}", `{"root":` + card + "}"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, in) }))
+		_, d, err := ReadCard(t.Context(), http.DefaultTransport, s.URL)
+		if err != nil || d.Title != "Found" || d.Endpoint != s.URL+"/rpc" {
+			t.Errorf("%s: %+v %v", in, d, err)
+		}
+		s.Close()
+	}
+}
+
 func TestReadCard_SaysWhatItFound(t *testing.T) {
 	for _, tt := range []struct {
 		status int
@@ -191,6 +204,9 @@ func TestReadCard_SaysWhatItFound(t *testing.T) {
 		{404, "", true, "it answered with HTTP 404"},
 		{200, `{"hello":1}`, true, "JSON that is not an agent card"},
 		{200, `{"name":"n","skills":[{}]}`, false, "There is an agent card, but cannot be called: its card names no interface"},
+		{200, `{"name":"n","url":"","skills":[{}]}`, false, "its card names no interface"},
+		{200, `{"name":"n","url":null,"skills":[{}]}`, false, "its card names no interface"},
+		{200, `[` + `{"name":"n"},{"name":"m"}]`, true, "JSON"},
 		{401, "", false, "it asks for credentials"},
 		{200, `{"name":"` + strings.Repeat("x", 300<<10) + `"}`, true, "larger than 256 KiB"},
 	} {

@@ -1,7 +1,9 @@
 package a2a
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -138,11 +140,31 @@ func fetchCard(ctx context.Context, client *http.Client, address string) ([]byte
 	if len(b) > maxCardBytes {
 		return nil, limitError("it is larger than %d KiB", maxCardBytes>>10)
 	}
-	b = lenientjson.TrimMark(b)
-	if !isObject(b) {
+	if b = unwrapCard(b); !isObject(b) {
 		return nil, notA2AError(b, resp.StatusCode, false)
 	}
 	return b, nil
+}
+
+// unwrapCard returns the card in the text that a server sent: without a mark and text after it, out of a list of one,
+// and out of an object around it.
+func unwrapCard(b []byte) []byte {
+	b = lenientjson.TrimMark(b)
+	var first json.RawMessage
+	if json.NewDecoder(bytes.NewReader(b)).Decode(&first) == nil {
+		b = first
+	}
+	b = unwrapOne(b)
+	var o members
+	if !isObject(b) || lenientjson.Decode(b, &o) != nil || o["name"] != nil {
+		return b
+	}
+	for _, name := range []string{"agentCard", "agent_card", "card", "result", "data", "root"} {
+		if membersOf(o[name])["name"] != nil {
+			return o[name]
+		}
+	}
+	return b
 }
 
 // ParseCard parses a card that was fetched from address earlier. It applies the bounds of ReadCard.

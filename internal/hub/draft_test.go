@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -291,6 +292,15 @@ func TestPublish_FillsFromTheCardAndTheDraftWins(t *testing.T) {
 	w.reader.err = fault.New(fault.Invalid, "There is no card.")
 	_, err = w.Publish(t.Context(), w.ada, hub.Draft{Endpoint: ptr("https://agent.example")})
 	kind(t, "no card", err, fault.Invalid)
+	// The reason is that of the card, also if the draft has all but what the card was to say.
+	for _, err := range []error{w.reader.err, fault.Limited(time.Second, "Too many.")} {
+		w.reader.err = err
+		_, got := w.Publish(t.Context(), w.ada, hub.Draft{Endpoint: ptr("https://agent.example"), Name: ptr("fourth"), Kind: ptr(hub.A2A)})
+		if got == nil || fault.As(got).Safe != fault.As(err).Safe {
+			t.Errorf("%v instead of %v", got, err)
+		}
+	}
+	w.reader.err = fault.New(fault.Invalid, "There is no card.")
 	reads := len(w.reader.read)
 	_, err = w.Publish(t.Context(), w.ada, hub.Draft{Endpoint: ptr("https://10.0.0.1/")})
 	kind(t, "an address that may not be called", err, fault.Invalid)

@@ -91,7 +91,7 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 }
 
 // consultAddress completes a draft from the description at its address. The description is required if
-// the draft has only an endpoint. For an A2A agent it is also used if it arrives in time, because the
+// the draft has only an endpoint, or none of its own. For an A2A agent it is also used if it arrives in time, because the
 // card names the protocol binding.
 func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
 	if d.Endpoint == nil || strings.TrimSpace(*d.Endpoint) == "" {
@@ -104,6 +104,8 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 		if _, stated := d.Config[need]; need == "" || stated {
 			return d, nil
 		}
+		// Without a description in either, the reason why the address has none is the one to name.
+		must = d.Description == nil || strings.TrimSpace(*d.Description) == ""
 	}
 	if !must {
 		var cancel context.CancelFunc
