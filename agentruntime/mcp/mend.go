@@ -3,12 +3,18 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentsite/internal/egress"
 	"agentsite/internal/lenientjson"
+	"agentsite/internal/reason"
 )
 
 // The SDK decodes messages strictly, so that one odd field makes a server unusable. mendMessage writes
@@ -21,7 +27,7 @@ type members = map[string]json.RawMessage
 // method and the exact id of the request with that id as text; ok is false for an unknown one.
 func mendMessage(raw []byte, methodOf func(id string) (method string, exact json.RawMessage, ok bool)) []byte {
 	var msg members
-	trimmed := bytes.TrimSpace(lenientjson.TrimMark(raw))
+	trimmed := unwrapMessage(raw)
 	if len(trimmed) == 0 || trimmed[0] != '{' || lenientjson.Decode(trimmed, &msg) != nil {
 		return raw
 	}
@@ -39,7 +45,10 @@ func mendMessage(raw []byte, methodOf func(id string) (method string, exact json
 			msg["id"] = exact
 		}
 		if r, is := msg["result"]; is {
-			msg["result"] = mendResult(method, lenientjson.OrObject(r))
+			if r = lenientjson.OrObject(r); method == "tools/call" && bytes.TrimSpace(r)[0] != '{' {
+				r = encodeOr(members{"content": r}, r) // the content alone
+			}
+			msg["result"] = mendResult(method, r)
 		}
 		if e, is := msg["error"]; is {
 			msg["error"] = mendError(e)
@@ -52,6 +61,38 @@ func mendMessage(raw []byte, methodOf func(id string) (method string, exact json
 		return raw
 	}
 	return encodeOr(msg, raw)
+}
+
+// unwrapMessage returns the message in what a server sent as one JSON text: without a mark and text after it, out of a
+// list of one, and out of events.
+func unwrapMessage(raw []byte) []byte {
+	b := bytes.TrimSpace(lenientjson.TrimMark(raw))
+	if len(b) == 0 {
+		return b
+	}
+	if b[0] != '{' && b[0] != '[' {
+		events := egress.NewLooseEventReader(bytes.NewReader(b))
+		for {
+			ev, err := events.NextEvent()
+			if err != nil {
+				break
+			}
+			var is struct{ Result, Error json.RawMessage }
+			if json.Unmarshal(ev.Data, &is) == nil && (is.Result != nil || is.Error != nil) {
+				return bytes.Clone(ev.Data)
+			}
+		}
+		return b
+	}
+	var first json.RawMessage
+	if json.NewDecoder(bytes.NewReader(b)).Decode(&first) == nil {
+		b = first
+	}
+	var list []json.RawMessage
+	if b[0] == '[' && json.Unmarshal(b, &list) == nil && len(list) == 1 {
+		return list[0]
+	}
+	return b
 }
 
 func encodeOr(v any, otherwise []byte) []byte {
@@ -84,6 +125,12 @@ func mendError(raw json.RawMessage) json.RawMessage {
 	}
 	if e.Code == 0 {
 		e.Code = -32000
+	}
+	switch why := reason.Find(e.Data); {
+	case reason.IsTitle(e.Message):
+		e.Message = cmp.Or(reason.Find(encodeOr(members{"error": raw}, nil)), e.Message)
+	case why != "" && !reason.IsTitle(why) && !strings.Contains(e.Message, why):
+		e.Message += ": " + why
 	}
 	return encodeOr(e, raw)
 }
@@ -124,9 +171,14 @@ func mendResult(method string, raw json.RawMessage) json.RawMessage {
 		r["serverInfo"] = encodeOr(info, r["serverInfo"])
 	}
 	switch method {
+	case "initialize":
+		if v, ok := r["protocolVersion"]; ok {
+			r["protocolVersion"] = encodeOr(knownVersion(lenientjson.TextOf(v)), v)
+		}
 	case "tools/list":
 		r["tools"] = mendList(r["tools"], mendTool)
 	case "tools/call":
+		findContent(r)
 		if v, ok := r["content"]; ok || r["structuredContent"] != nil || len(r) == 0 {
 			r["content"] = mendList(v, mendBlock)
 			if odd := bytes.TrimSpace(v); string(r["content"]) == "[]" && len(odd) > 2 && odd[0] == '[' &&
@@ -135,12 +187,44 @@ func mendResult(method string, raw json.RawMessage) json.RawMessage {
 					"portal does not know.]")}, v)
 			}
 		}
-		if isNull(r["structuredContent"]) {
+		if v := r["structuredContent"]; isNull(v) || string(lenientjson.OrObject(v)) == "{}" && len(r["content"]) > len("[]") {
 			delete(r, "structuredContent")
 		}
 		boolMembers(r, "isError")
 	}
 	return encodeOr(r, raw)
+}
+
+// knownVersion returns the newest version of MCP that is not newer than v, or the oldest for one of 2024. A version that
+// is older, or newer than all with sessions, is returned as it is.
+func knownVersion(v string) string {
+	all := sdk.SupportedProtocolVersions() // the newest first
+	if v > legacy || v < "2024" || slices.Contains(all, v) {
+		return v
+	}
+	for _, known := range all {
+		if known <= v {
+			return known
+		}
+	}
+	return all[len(all)-1]
+}
+
+// findContent sets the content of a result that has it in another member. MCP before 2024-11-05 had toolResult.
+func findContent(r members) {
+	if r["content"] != nil || r["structuredContent"] != nil {
+		return
+	}
+	for _, name := range []string{"toolResult", "text", "output", "result"} {
+		v := r[name]
+		if isNull(v) {
+			continue
+		}
+		if r["content"] = mendList(v, mendBlock); string(r["content"]) == "[]" {
+			r["content"] = encodeOr([]json.RawMessage{textBlock(string(v))}, v)
+		}
+		return
+	}
 }
 
 // mendObjects returns an object with objects as members. A member that is nothing or no object becomes
@@ -194,6 +278,14 @@ func mendTool(raw json.RawMessage) (json.RawMessage, bool) {
 		return nil, false
 	}
 	listMembers(t, "icons")
+	for name, other := range map[string][]string{"inputSchema": {"input_schema", "parameters", "schema"},
+		"outputSchema": {"output_schema"}} {
+		for _, o := range other {
+			if v, ok := t[o]; ok && t[name] == nil {
+				t[name] = v
+			}
+		}
+	}
 	t["inputSchema"] = mendSchema(t["inputSchema"])
 	if v, ok := t["outputSchema"]; ok {
 		if v = lenientjson.OrObject(v); v[0] != '{' || string(v) == "{}" {
@@ -405,11 +497,35 @@ type mendStream struct {
 	err   error
 }
 
+// readWhole reads an answer that is one JSON text, although its type is that of a stream, as one event. It returns false
+// for a stream.
+func (m *mendStream) readWhole() bool {
+	first, _ := m.in.Peek(1)
+	if len(first) == 0 || first[0] != '{' && first[0] != '[' {
+		return false
+	}
+	whole, err := io.ReadAll(m.in)
+	m.begun, m.err = true, err
+	if err == nil {
+		m.err = io.EOF
+	}
+	for _, line := range bytes.Split(m.mend(whole), []byte("\n")) {
+		m.out.WriteString("data: ")
+		m.out.Write(line)
+		m.out.WriteByte('\n')
+	}
+	m.out.WriteByte('\n')
+	return true
+}
+
 // Read implements io.Reader.
 func (m *mendStream) Read(p []byte) (int, error) {
 	for m.out.Len() == 0 {
 		if m.err != nil {
 			return 0, m.err
+		}
+		if !m.begun && m.readWhole() {
+			break
 		}
 		line, err := m.in.ReadBytes('\n')
 		m.err = err

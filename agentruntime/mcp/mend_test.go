@@ -83,12 +83,91 @@ func TestDriver_TakesServersOfOtherLanguages(t *testing.T) {
 		"image not in base64":    {"tools/call", fmt.Sprintf(call, `{"content":[{"type":"image","mimeType":"image/png","data":"?"},{"type":"text","text":"Hello"}]}`)},
 		"resource without URI":   {"tools/call", fmt.Sprintf(call, `{"content":[{"type":"resource","resource":{"text":"Hello"}}]}`)},
 		"resource list":          {"tools/call", fmt.Sprintf(call, `{"content":[{"type":"resource","resource":[]},{"type":"text","text":"Hello"}]}`)},
+		"version of October":     {"initialize", strings.Replace(fmt.Sprintf(begin, `{"tools":{}}`, `{"name":"x","version":"1"}`), "2025-06-18", "2024-10-07", 1)},
+		"version as year":        {"initialize", strings.Replace(fmt.Sprintf(begin, `{"tools":{}}`, `{"name":"x","version":"1"}`), `"2025-06-18"`, "2025", 1)},
+		"version between":        {"initialize", strings.Replace(fmt.Sprintf(begin, `{"tools":{}}`, `{"name":"x","version":"1"}`), "2025-06-18", "2025-04-01", 1)},
+		"answer in a list":       {"initialize", "[" + fmt.Sprintf(begin, `{"tools":{}}`, `{"name":"x","version":"1"}`) + "]"},
+		"stream as JSON":         {"initialize", "event: message\ndata: " + fmt.Sprintf(begin, `{"tools":{}}`, `{"name":"x","version":"1"}`) + "\n\n"},
+		"call as stream":         {"tools/call", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\ndata: " + fmt.Sprintf(call, `{"content":"Hello"}`) + "\n\n"},
+		"text after":             {"tools/call", fmt.Sprintf(call, `{"content":"Hello"}`) + "\n<!-- 3 ms -->"},
+		"call in a list":         {"tools/call", "[" + fmt.Sprintf(call, `{"content":"Hello"}`) + "]"},
+		"input_schema":           {"tools/list", fmt.Sprintf(list, strings.Replace("["+echoTool+"]", "inputSchema", "input_schema", 1))},
+		"parameters":             {"tools/list", fmt.Sprintf(list, strings.Replace("["+echoTool+"]", "inputSchema", "parameters", 1))},
+		"result as text":         {"tools/call", fmt.Sprintf(call, `"Hello"`)},
+		"result as list":         {"tools/call", fmt.Sprintf(call, `[{"type":"text","text":"Hello"}]`)},
+		"toolResult":             {"tools/call", fmt.Sprintf(call, `{"toolResult":"Hello"}`)},
+		"output object":          {"tools/call", fmt.Sprintf(call, `{"output":{"a":"Hello"}}`)},
 		"link without name":      {"tools/call", fmt.Sprintf(call, `{"content":[{"type":"resource_link","uri":"https://a.example/"},{"type":"resource_link"},{"type":"text","text":"Hello"}]}`)},
 	} {
 		url := odd(t, map[string]string{tt.method: tt.answer})
 		res, _ := do(t, newDriver(t), textCall(url, nil, `echo text="hi"`))
 		if res.State != task.Completed || !strings.Contains(task.PlainText(res.Parts), "Hello") {
 			t.Errorf("%s: %s %q %s", name, res.State, task.PlainText(res.Parts), res.Reason)
+		}
+	}
+}
+
+func TestDriver_TakesJSONInPlaceOfAStream(t *testing.T) {
+	for _, method := range []string{"initialize", "tools/list", "tools/call"} {
+		url := speaking(t, func(w http.ResponseWriter, r rpc) {
+			if r.Method == method {
+				w = &labelled{w}
+			}
+			switch {
+			case r.Method == "notifications/initialized":
+				http.Error(w, "what?", http.StatusBadRequest)
+			case begun(w, r):
+			case r.Method == "tools/list":
+				fmt.Fprintf(reply(w), `{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, r.ID, echoTool)
+			default:
+				fmt.Fprintf(reply(w), "{\"jsonrpc\":\"2.0\",\n\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"Hello\"}],\"structuredContent\":[]}}", r.ID)
+			}
+		})
+		res, _ := do(t, newDriver(t), textCall(url, nil, `echo text="hi"`))
+		if got := task.PlainText(res.Parts); got != "Hello" {
+			t.Errorf("%s: %q %s", method, got, res.Reason)
+		}
+	}
+}
+
+// labelled writes answers with the type of a stream.
+type labelled struct{ http.ResponseWriter }
+
+func (l *labelled) Write(b []byte) (int, error) {
+	l.Header().Set("Content-Type", "text/event-stream")
+	return l.ResponseWriter.Write(b)
+}
+
+func TestDriver_FindsTheReason(t *testing.T) {
+	for name, answer := range map[string]string{
+		"data":   `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"Internal error","data":"because"}}`,
+		"reason": `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"Internal error","data":{"reason":"because"}}}`,
+		"beside": `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"No paper","data":{"reason":"because"}}}`,
+		"text":   `{"jsonrpc":"2.0","id":ID,"error":"because"}`,
+		"detail": `500 {"detail":"because"}`,
+		"errors": `422 {"errors":{"text":["because"]}}`,
+		"plain":  `502 because`,
+		"page":   `503 <html><h1>because</h1></html>`,
+		"cut":    `500 {"error":{"message":"because","trace":"` + strings.Repeat("x", 5000) + `"}}`,
+	} {
+		url := speaking(t, func(w http.ResponseWriter, r rpc) {
+			switch {
+			case begun(w, r):
+			case r.Method == "tools/list":
+				fmt.Fprintf(reply(w), `{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, r.ID, echoTool)
+			case answer[0] != '{':
+				var status int
+				fmt.Sscanf(answer, "%d", &status)
+				reply(w)
+				w.WriteHeader(status)
+				fmt.Fprint(w, answer[4:])
+			default:
+				fmt.Fprint(reply(w), strings.ReplaceAll(answer, "ID", string(r.ID)))
+			}
+		})
+		res, _ := do(t, newDriver(t), textCall(url, nil, `echo text="hi"`))
+		if res.State != task.Failed || !strings.Contains(res.Reason, "because") || strings.Contains(res.Reason, "xxx") {
+			t.Errorf("%s: %s %s", name, res.State, res.Reason)
 		}
 	}
 }

@@ -181,7 +181,7 @@ func TestProbe_Verdicts(t *testing.T) {
 			w.WriteHeader(307)
 		}), ``, "s3cret", hub.WrongProtocol, "The answer redirects to 10.0.0.1; redirects are not followed, so nothing was done; use the final address."},
 		"broken":    {answering(t, 503, "text/html", "<html>"), ``, "", hub.Unreachable, "It answered with HTTP 503 and a web page."},
-		"limited":   {answering(t, 429, "text/plain", "slow down"), ``, "", hub.Unreachable, "It answered with HTTP 429 and something that is not MCP."},
+		"limited":   {answering(t, 429, "text/plain", "slow down"), ``, "", hub.Unreachable, "It answered with HTTP 429 and something that is not MCP, which says \"slow down\"."},
 		"too large": {answering(t, 200, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"x":"`+strings.Repeat("x", 9<<20)+`"}}`), ``, "", hub.WrongProtocol, "This is not an MCP server: the answer is larger than 8 MiB."},
 		"gone":      {gone, ``, "", hub.Unreachable, "Connection refused."},
 		"private":   {"http://169.254.169.254/mcp", ``, "", hub.Unreachable, "Refused to connect to a private address."},

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"agentsite/internal/a2a"
 	"agentsite/internal/egress"
+	"agentsite/internal/reason"
 )
 
 const (
@@ -31,7 +34,7 @@ const (
 	// farewellTime bounds ending a session and canceling a call at a server.
 	farewellTime = 3 * time.Second
 	// headBytes is the part of an answer that is kept for error messages.
-	headBytes = 256
+	headBytes = 1024
 )
 
 // wire is the RoundTripper of one session. The SDK reads whole bodies and drains the rest of a stream,
@@ -173,6 +176,11 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.withLock(func() { x.err = err })
 		return nil, err
 	}
+	if x.method == "notifications/initialized" && resp.StatusCode >= 400 && !slices.Contains([]int{401, 403, 404}, resp.StatusCode) {
+		resp.Body.Close() // The session has begun all the same, or the next request says that it has not.
+		resp.StatusCode, resp.Status = http.StatusAccepted, "202 Accepted"
+		resp.Body, resp.ContentLength = http.NoBody, 0
+	}
 	resp.Request = req
 	if resp.ContentLength > maxResponse {
 		resp.Body.Close()
@@ -204,7 +212,10 @@ func (w *wire) roundTrip(req *http.Request) (*http.Response, error) {
 func (w *wire) mendBody(resp *http.Response, x *exchange, source *body) string {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	in := bufio.NewReader(source)
-	if resp.StatusCode == http.StatusOK && media != "application/json" && media != "text/event-stream" {
+	if resp.StatusCode >= 400 && x.wantsAnswer() {
+		_, _ = in.Peek(headBytes) // The SDK does not read all errors; the source keeps their beginning.
+	}
+	if resp.StatusCode < 300 && media != "application/json" && media != "text/event-stream" {
 		switch first, _ := in.Peek(6); {
 		case len(first) == 0:
 		case strings.ContainsRune("{[\xef", rune(first[0])):
@@ -417,8 +428,16 @@ func (b *body) Close() error {
 	return err
 }
 
-// describeHead describes an answer that is not MCP by its beginning, for error messages.
+// describeHead describes an answer that is not MCP by its beginning, with the reason in it, for error messages.
 func (x *exchange) describeHead() string {
+	said := a2a.Line(reason.Find(x.head), 300)
+	if reason.IsTitle(said) || x.status < 400 && len(x.head) > 0 && bytes.TrimSpace(x.head)[0] != '{' {
+		return x.describeForm()
+	}
+	return fmt.Sprintf("%s, which says %q", x.describeForm(), said)
+}
+
+func (x *exchange) describeForm() string {
 	head := bytes.TrimSpace(x.head)
 	switch {
 	case x.media == "text/html" || len(head) > 0 && head[0] == '<':
