@@ -187,7 +187,8 @@ func mendResult(method string, raw json.RawMessage) json.RawMessage {
 					"portal does not know.]")}, v)
 			}
 		}
-		if v := r["structuredContent"]; isNull(v) || string(lenientjson.OrObject(v)) == "{}" && len(r["content"]) > len("[]") {
+		v := r["structuredContent"]
+		if isNull(v) || string(lenientjson.OrObject(v)) == "{}" && len(r["content"]) > len("[]") {
 			delete(r, "structuredContent")
 		}
 		boolMembers(r, "isError")
@@ -195,8 +196,8 @@ func mendResult(method string, raw json.RawMessage) json.RawMessage {
 	return encodeOr(r, raw)
 }
 
-// knownVersion returns the newest version of MCP that is not newer than v, or the oldest for one of 2024. A version that
-// is older, or newer than all with sessions, is returned as it is.
+// knownVersion returns the newest version of MCP that is not newer than v, or the oldest for one of 2024. A version
+// that is older, or newer than all with sessions, is returned as it is.
 func knownVersion(v string) string {
 	all := sdk.SupportedProtocolVersions() // the newest first
 	if v > legacy || v < "2024" || slices.Contains(all, v) {
@@ -497,8 +498,8 @@ type mendStream struct {
 	err   error
 }
 
-// readWhole reads an answer that is one JSON text, although its type is that of a stream, as one event. It returns false
-// for a stream.
+// readWhole reads an answer that is one JSON text, although its type is that of a stream, as one event. It returns
+// false for a stream.
 func (m *mendStream) readWhole() bool {
 	first, _ := m.in.Peek(1)
 	if len(first) == 0 || first[0] != '{' && first[0] != '[' {

@@ -176,7 +176,8 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.withLock(func() { x.err = err })
 		return nil, err
 	}
-	if x.method == "notifications/initialized" && resp.StatusCode >= 400 && !slices.Contains([]int{401, 403, 404}, resp.StatusCode) {
+	if x.method == "notifications/initialized" && resp.StatusCode >= 400 &&
+		!slices.Contains([]int{401, 403, 404}, resp.StatusCode) {
 		resp.Body.Close() // The session has begun all the same, or the next request says that it has not.
 		resp.StatusCode, resp.Status = http.StatusAccepted, "202 Accepted"
 		resp.Body, resp.ContentLength = http.NoBody, 0

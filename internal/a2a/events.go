@@ -127,7 +127,8 @@ func saysError(text []byte) bool {
 		return true
 	}
 	status := strings.ToLower(w.Status)
-	failed := strings.Contains(status, "error") || strings.HasPrefix(status, "fail") || len(status) == 3 && status > "399"
+	failed := strings.Contains(status, "error") || strings.HasPrefix(status, "fail") ||
+		len(status) == 3 && status > "399"
 	return (reason.IsSet(w.Code) || failed) && reason.Find(text) != ""
 }
 
@@ -190,8 +191,8 @@ func unwrapOne(b []byte) []byte {
 	return b
 }
 
-// unwrapWhole returns the JSON of an answer to one request that an agent wrote in UTF-16, as a stream of events, or as a
-// list of one.
+// unwrapWhole returns the JSON of an answer to one request that an agent wrote in UTF-16, as a stream of events, or
+// as a list of one.
 func (c *Client) unwrapWhole(b []byte) []byte {
 	b = bytes.TrimSpace(lenientjson.TrimMark(b))
 	if len(b) == 0 {

@@ -299,8 +299,8 @@ func refusedError(code, status int, message string) *Error {
 	return &Error{Fault: FaultRefused, Code: code, Status: status, Text: Line(message, maxReason)}
 }
 
-// notA2AError describes an answer that is not A2A, so that users see which kind of service runs at the address, with its
-// own reason.
+// notA2AError describes an answer that is not A2A, so that users see which kind of service runs at the address, with
+// its own reason.
 func notA2AError(b []byte, status int, strict bool) *Error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)
