@@ -215,7 +215,7 @@ var may = map[string][]string{
 	// terminal cleans texts of programs.
 	"internal/cli/terminal": {},
 	"internal/cli/scaffold": {"internal/packages"},
-	"internal/cli":          with(leaves, "agentruntime/wasm/guest", "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record"),
+	"internal/cli":          with(leaves, "agentruntime/wasm/guest", "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record", "internal/task"),
 	"bench":                 {"*"},
 	// The process that runs a hosted program holds nothing of the portal.
 	// hosting decides about modules by hash, and stores them.

@@ -357,6 +357,29 @@ func TestA2A_OtherWordsEndTheTask(t *testing.T) {
 	}
 }
 
+// Data and a text that repeats it are said once, whatever its spaces, and never replaced.
+func TestA2A_DataIsSaidOnce(t *testing.T) {
+	data, text := `{"kind":"data","data":{"temp": 21, "unit": "C"}}`, `{"kind":"text","text":"{ \"unit\": \"C\",\n \"temp\": 21 }"}`
+	const want = `{"temp":21,"unit":"C"}`
+	for _, parts := range []string{data, data + "," + text, text + "," + data, data + "," + text + "," + data} {
+		status := `{"state":"completed","message":{"role":"agent","parts":[` + parts + `]}}`
+		for name, answer := range map[string]string{
+			"message":  `{"kind":"message","role":"agent","parts":[` + parts + `]}`,
+			"artifact": `{"kind":"task","id":"t1","status":{"state":"completed"},"artifacts":[{"artifactId":"a","parts":[` + parts + `]}]}`,
+			"both":     `{"kind":"task","id":"t1","status":` + status + `,"artifacts":[{"artifactId":"a","parts":[` + parts + `]}]}`,
+			"status":   `{"kind":"task","id":"t1","status":` + status + `}`,
+		} {
+			for _, stream := range []bool{false, true} {
+				url, _ := rpcAgent(t, map[string]string{"SendMessage": answer, "SendStreamingMessage": answer})
+				res, rec, err := runCall(t, newA2A(t), rpcCall(url, stream))
+				if err != nil || rec.Shown() != want || task.PlainText(res.Parts) != want {
+					t.Errorf("%s %s stream %v: shown %q, %+v %v", name, parts, stream, rec.Shown(), res, err)
+				}
+			}
+		}
+	}
+}
+
 func TestA2A_CardPromisedStreams(t *testing.T) {
 	url, _ := rpcAgent(t, map[string]string{
 		"SendMessage": `{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"no streams here"},{"url":"https://example.com/x"}]}}`,

@@ -238,7 +238,7 @@ func (a *answer) finalParts() []task.Part {
 }
 
 func (a *answer) boundedParts() ([]task.Part, bool) {
-	all := a.collectParts()
+	all := task.DropRepeats(a.collectParts())
 	if len(all) == 0 {
 		if names := a.fileNames(); len(names) > 0 {
 			all = []task.Part{task.TextPart(strings.Join(names, "\n"))}

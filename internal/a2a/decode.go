@@ -308,6 +308,10 @@ func (d decoder) decodePart(b []byte) (task.Part, bool) {
 		if d.wrapped && json.Unmarshal(w.Data, &inner) == nil && len(inner.Data) > 0 {
 			p.Data = inner.Data
 		}
+		// As it is stored, so that the streamed text is that of the final answer.
+		if b := (bytes.Buffer{}); json.Compact(&b, p.Data) == nil {
+			p.Data = b.Bytes()
+		}
 		return p, true
 	}
 	return task.Part{}, false

@@ -58,12 +58,15 @@ func isPlain(raw json.RawMessage) bool {
 	return len(raw) > 0 && strings.IndexByte(`"-0123456789tf`, raw[0]) >= 0
 }
 
+// encodeOr encodes v without the escapes for HTML, because data is shown as it is encoded.
 func encodeOr(v any, otherwise json.RawMessage) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
 		return otherwise
 	}
-	return b
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // mendMember replaces a member by mend of it, if it is there.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"agentsite/internal/task"
 )
 
 // answer prints the growing text of an answer to the terminal. Pieces of the text may overlap, be
@@ -43,9 +45,10 @@ func (a *answer) showText(text string) {
 	a.shown = text
 }
 
-// finishText prints the missing rest of the final answer and ends the line.
+// finishText prints the missing rest of the final answer and ends the line. Data that was printed with other spaces is
+// the same answer.
 func (a *answer) finishText(text string) {
-	if strings.TrimSpace(text) != strings.TrimSpace(a.shown) {
+	if strings.TrimSpace(text) != strings.TrimSpace(a.shown) && !task.SameJSON([]byte(text), []byte(a.shown)) {
 		if !strings.HasPrefix(text, a.shown) {
 			a.endLine()
 			a.shown = ""
