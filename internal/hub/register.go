@@ -21,8 +21,7 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	// An agent without an owner keeps the domain that published it, and cannot get another.
 	kept := a.OwnerID == "" && a.Publisher == published
 	if err == nil && a.Publisher != "" && !kept && !s.Proofs.controlsDomain(ctx, a.OwnerID, a.Publisher) {
-		text := "prove first that you control this domain, on your account page"
-		err = fault.Field("publisher", text)
+		err = fault.Field("publisher", "prove first that you control this domain, on your account page")
 	}
 	if err == nil && d.Limits != nil {
 		for _, name := range a.Limits.Listed {
@@ -99,12 +98,11 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	}
 	must := d.Name == nil || d.Kind == nil
 	if !must {
-		// Some kinds need a setting that only the address can supply.
+		// Some kinds need a setting that only the address can supply. Without a description its error is the reason.
 		need := agentkind.Of(*d.Kind).Supplied
 		if _, stated := d.Config[need]; need == "" || stated {
 			return d, nil
 		}
-		// Without a description in either, the reason why the address has none is the one to name.
 		must = d.Description == nil || strings.TrimSpace(*d.Description) == ""
 	}
 	if !must {
