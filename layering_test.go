@@ -227,7 +227,7 @@ var may = map[string][]string{
 	// library decides about paths and versions; the contents are stored as files of conversations.
 	"internal/library": leaves,
 	"store/library":    {"internal/clock", "internal/fault", "internal/ident", "internal/library", "store/quotas", "store/rows"},
-	"handlers/library": with(leaves, "handlers/files", "handlers/pages", "handlers/request", "handlers/respond",
+	"handlers/library": with(leaves, "handlers/files", "handlers/pages", "handlers/pages/linediff", "handlers/request", "handlers/respond",
 		"internal/library", "templates"),
 	"store/modules":     {"internal/clock", "internal/fault", "internal/hosting", "internal/ident", "store/quotas", "store/rows"},
 	"internal/packages": with(leaves, "internal/hosting", "internal/record"),

@@ -304,15 +304,3 @@ func (h *Handlers) deleteShare(w http.ResponseWriter, r *http.Request, actor ide
 	}
 	return err
 }
-
-// Pages declares the routes of the pages.
-func (h *Handlers) Pages(r chi.Router) {
-	r.Get(sharedPath+"{secret}", h.site.Page(h.openShared))
-}
-
-// openShared answers with a shared file to anybody who has its address.
-func (h *Handlers) openShared(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	respond.SetUnlisted(w)
-	v, content, err := h.library.OpenShared(r.Context(), request.PathParam(r, "secret"))
-	return files.Serve(w, r, actor, files.Served{Name: path.Base(v.Path), MediaType: v.MediaType, Hash: v.Hash}, content, err)
-}

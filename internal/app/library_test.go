@@ -1,7 +1,11 @@
 package app_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
 	"net/http"
 	"slices"
 	"strconv"
@@ -61,17 +65,37 @@ func libraryCells() map[string]cell {
 		w.as["owner"].With(t).Get(http.MethodPost, "/api/v1/library/"+o.name+"/share", map[string]any{"life": "1h"}, http.StatusCreated, &s)
 		return object{id: s.ID, name: s.URL[strings.LastIndex(s.URL, "/")+1:]}
 	}
+	fresh := func(*testing.T, *world, string) object { return object{name: apptest.Fresh("new")} }
+	sent := func(t *testing.T, w *world, _ string) object {
+		v := putFile(t, w.as["owner"].With(t), apptest.Fresh("sent"), apptest.Fresh("words"))
+		return object{hash: v.Hash, name: apptest.Fresh("kept")}
+	}
+	pathForm := func(pairs ...string) func(*world, object) any {
+		return func(_ *world, o object) any { return form(append(slices.Clone(pairs), "path", o.name)...) }
+	}
 	fixed := func(v any) func(*world, object) any { return func(*world, object) any { return v } }
 	first := fixed(map[string]any{"version": 1})
 	return map[string]cell{
 		"GET /api/v1/library":                {query: "?q=tea"},
 		"GET /api/v1/library/*":              {object: written, rest: "{name}"},
 		"GET /api/v1/library/* [versions]":   {object: written, rest: "{name}", query: "?versions=all"},
-		"PUT /api/v1/library/*":              {object: func(*testing.T, *world, string) object { return object{name: apptest.Fresh("new")} }, rest: "{name}", body: fixed("Some text.")},
+		"PUT /api/v1/library/*":              {object: fresh, rest: "{name}", body: fixed("Some text.")},
 		"DELETE /api/v1/library/*":           {object: written, rest: "{name}"},
 		"POST /api/v1/library/* [rollback]":  {object: written, rest: "{name}/rollback", body: first},
 		"POST /api/v1/library/* [undo]":      {object: written, rest: "{name}/undo", body: first},
 		"POST /api/v1/library/* [share]":     {object: written, rest: "{name}/share", body: fixed(map[string]any{"life": "1h"})},
+		"GET /library":                       {},
+		"POST /library/upload":               {body: fixed(form("folder", ""))},
+		"GET /library/file":                  {object: written, query: "?path={name}"},
+		"GET /library/raw":                   {object: written, query: "?path={name}"},
+		"GET /library/edit":                  {object: written, query: "?path={name}"},
+		"POST /library/edit":                 {object: fresh, body: pathForm("version", "0", "text", "Some text.")},
+		"POST /library/delete":               {object: written, body: pathForm()},
+		"POST /library/rollback":             {object: written, body: pathForm("version", "1")},
+		"POST /library/undo":                 {object: written, body: pathForm("version", "1")},
+		"POST /library/share":                {object: written, body: pathForm("life", "1h")},
+		"POST /library/revoke":               {object: shared, body: func(_ *world, o object) any { return form("id", o.id, "path", "x") }},
+		"POST /library/keep":                 {object: sent, body: func(_ *world, o object) any { return form("hash", o.hash, "path", o.name) }},
 		"GET /shared-files/{secret}":         {object: shared},
 		"GET /api/v1/library-shares":         {},
 		"DELETE /api/v1/library-shares/{id}": {object: shared},
@@ -165,4 +189,50 @@ func TestLibrary_SharesAreRevoked(t *testing.T) {
 	}
 	ada.Must(http.MethodDelete, "/api/v1/library-shares/"+s.ID, nil, http.StatusNoContent)
 	anybody.Must(http.MethodGet, address, nil, http.StatusNotFound)
+}
+
+// Pages of the library work without JavaScript: a person sends files, edits a text, sees the differences, and goes back.
+func TestLibraryPages_HistoryAndUndo(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada := p.User(t, "ada")
+	var body bytes.Buffer
+	m := multipart.NewWriter(&body)
+	for _, f := range [][2]string{{"tea.md", "Green tea.\nHot.\n"}, {"milk.txt", "Cold."}} {
+		w, err := m.CreateFormFile("file", f[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(w, f[1])
+	}
+	m.Close()
+	ada.Must(http.MethodPost, "/library/upload", io.Reader(&body), http.StatusSeeOther, setHeader("Content-Type", m.FormDataContentType()))
+	ada.Must(http.MethodPost, "/library/edit", form("path", "tea.md", "version", "1", "text", "Black tea.\r\nHot.\r\n"), http.StatusSeeOther)
+	if got := readFile(ada, "tea.md"); got != "Black tea.\nHot.\n" {
+		t.Errorf("edited: %q", got)
+	}
+	if a := ada.Must(http.MethodPost, "/library/edit", form("path", "tea.md", "version", "1", "text", "Lost?"), http.StatusConflict); !strings.Contains(a.Body, "Lost?") {
+		t.Error("a refused text is not shown again")
+	}
+	page := ada.Must(http.MethodGet, "/library/file?path=tea.md", nil, http.StatusOK).Body
+	for _, want := range []string{"<del><bdi>Green tea.</bdi></del>", "<ins><bdi>Black tea.</bdi></ins>", "Changes since version 1"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of the file has no %q", want)
+		}
+	}
+	ada.Must(http.MethodPost, "/library/rollback", form("path", "tea.md", "version", "1"), http.StatusSeeOther)
+	ada.Must(http.MethodPost, "/library/delete", form("path", "milk.txt"), http.StatusSeeOther)
+	if page := ada.Must(http.MethodGet, "/library", nil, http.StatusOK).Body; strings.Contains(page, "milk.txt") || !strings.Contains(page, "tea.md") {
+		t.Error("the folder shows a deleted file, or not the other one")
+	}
+	if got := readFile(ada, "tea.md"); got != "Green tea.\nHot.\n" {
+		t.Errorf("gone back: %q", got)
+	}
+	page = ada.Must(http.MethodPost, "/library/share", form("path", "tea.md", "life", "24h"), http.StatusOK).Body
+	_, secret, ok := strings.Cut(page, "/shared-files/")
+	secret, _, _ = strings.Cut(secret, "<")
+	if !ok {
+		t.Fatal("the page shows no link")
+	}
+	p.Guest(t).Must(http.MethodGet, "/shared-files/"+secret, nil, http.StatusOK)
 }
