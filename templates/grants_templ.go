@@ -359,11 +359,11 @@ func Grants(p Page, v GrantsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{Name: "tool", Label: "Tool", Value: v.Tool, Error: v.Errors["tool"], Mono: true, Autocomplete: "off", Max: 200, Hint: "ask, find, or the name of a tool."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{Name: "tool", Label: "Tool", Value: v.Tool, Error: v.Errors["tool"], Mono: true, Autocomplete: "off", Max: 200, Hint: "ask, find, library_read, library_write, or the name of a tool."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{Name: "scope", Label: "Whom or where", Value: v.Scope, Error: v.Errors["scope"], Mono: true, Optional: true, Autocomplete: "off", Max: 300, Hint: "The agent that is asked or that has the tool. “public” means every public agent."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{Name: "scope", Label: "Whom or where", Value: v.Scope, Error: v.Errors["scope"], Mono: true, Optional: true, Autocomplete: "off", Max: 300, Hint: "The agent that is asked or that has the tool. “public” means every public agent. For the library: a folder such as notes/."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

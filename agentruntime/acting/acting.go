@@ -70,6 +70,7 @@ type Tools struct {
 	servers   Servers
 	hops      chat.HopNames
 	memories  Memories
+	library   Library
 }
 
 var (
@@ -78,11 +79,12 @@ var (
 )
 
 // New returns the tools of a portal. The services are used only while tasks run.
-func New(d Directory, c Conversations, g Grants, s Servers, h chat.HopNames, m Memories) *Tools {
-	return &Tools{d, c, g, s, h, m}
+func New(d Directory, c Conversations, g Grants, s Servers, h chat.HopNames, m Memories,
+	l Library) *Tools {
+	return &Tools{d, c, g, s, h, m, l}
 }
 
-// Offer implements prompt.Tools: names are grant.Find, grant.Ask, grant.Memory, agents of the MCP kind, which give
+// Offer implements prompt.Tools: names are grant.PortalTools, agents of the MCP kind, which give
 // their tools, and other agents, which can be asked. Agents that are gone, do not answer or may not be used by the
 // owner are left out.
 func (t *Tools) Offer(ctx context.Context, call task.Call, names []string) ([]prompt.Tool, error) {
@@ -101,6 +103,9 @@ func (t *Tools) Offer(ctx context.Context, call task.Call, names []string) ([]pr
 			continue
 		case grant.Memory:
 			out = append(out, t.memoryTools(call)...)
+			continue
+		case grant.Library:
+			out = append(out, t.libraryTools(call)...)
 			continue
 		}
 		a, err := t.directory.Callable(ctx, owner, name)
@@ -222,7 +227,9 @@ func (t *Tools) use(ctx context.Context, call task.Call, tool prompt.Tool, c pro
 		}
 		u.Target, u.Public = target.Handle(), target.Visibility == hub.Public
 	}
-	switch tool.Caller.(type) {
+	switch caller := tool.Caller.(type) {
+	case filing:
+		u.Target = caller.target(c)
 	case finding, remembering, recalling:
 		u.Target = ""
 	}
@@ -249,6 +256,11 @@ func (t *Tools) Begin(ctx context.Context, call task.Call, tool prompt.Tool,
 		return prompt.Permission{}, err
 	}
 	p := prompt.Permission{Target: u.Target, Context: ctx, Done: func() {}}
+	if f, ok := tool.Caller.(filing); ok {
+		if err := f.checkCaller(); err != nil {
+			return prompt.Permission{}, err
+		}
+	}
 	if tool.Name == grant.Memory {
 		a, err := t.directory.AgentByID(ctx, call.Agent.ID)
 		if err != nil && !fault.Is(err, fault.NotFound) {
@@ -293,6 +305,9 @@ func (t *Tools) Remember(ctx context.Context, call task.Call, tool prompt.Tool, 
 	u, err := t.use(ctx, call, tool, c)
 	if err != nil || u.Person.ID == "" {
 		return err
+	}
+	if _, ok := tool.Caller.(filing); ok {
+		u.Target = grant.FolderOf(u.Target)
 	}
 	// A person of another portal has no page here on which to take a decision back, so it ends with the conversation.
 	here := a == prompt.AlwaysHere || u.Person.Kind == string(ident.Portal)

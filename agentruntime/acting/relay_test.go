@@ -69,7 +69,7 @@ func (c *twoAgents) AwaitTask(_ context.Context, _ ident.Actor, t task.Task) (ta
 // openRun opens the tools of one run of an agent elsewhere with a message of the person.
 func openRun(t *testing.T, out *keptState, messageID, text string) *session {
 	t.Helper()
-	s := NewSessions(New(listing{}, nil, nil, nil, nil, nil), "https://portal.example/mcp/tools",
+	s := NewSessions(New(listing{}, nil, nil, nil, nil, nil, nil), "https://portal.example/mcp/tools",
 		func(purpose, subject string) string { return "mark" })
 	call := task.Call{TaskID: "t", MessageID: messageID, Caller: task.Caller{Kind: "person", ID: "ada"},
 		Agent: task.Target{ID: "a", Name: "guide", Handle: "guide", Kind: string(hub.A2A), Endpoint: "https://agent.example",

@@ -377,6 +377,10 @@ func (x *session) callTool(ctx context.Context, name string, args json.RawMessag
 		return deniedText, true, nil
 	}
 	// Agents elsewhere and hosted programs do not ask for this permission: the person gives it on the agent's page.
+	if _, ok := tool.Caller.(filing); ok && p.Decision != grant.Allowed {
+		return "Not called: the person has not allowed this. They do it in the settings of their account, under " +
+			"\"What agents may do for you\": " + tool.Name + " for " + p.Target, true, nil
+	}
 	if !tool.ReadOnly && p.Decision != grant.Allowed {
 		return "Not called: the person has not turned your memory on, which they do on your page.", true, nil
 	}

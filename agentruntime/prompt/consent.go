@@ -53,6 +53,14 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 		act, shown, language = "remember this", asked.Text, ""
 		w.Short = "May I remember this? Answer yes to go on."
 	}
+	about := fileAct(t, target)
+	if about != "" {
+		act, shown, language = about, "", ""
+		if t.Name == grant.LibraryWrite && json.Unmarshal(args, &asked) == nil {
+			shown = asked.Text
+		}
+		w.Short = fmt.Sprintf("May I %s? Answer yes to go on.", strings.ReplaceAll(act, "`", ""))
+	}
 	shown = escapeInvisible(shown)
 	fence := "```"
 	for strings.Contains(shown, fence) {
@@ -69,7 +77,13 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 				"operator there can read it.", cleanName(p.Reader))
 		}
 	}
+	if about != "" && shown == "" {
+		with = "?"
+	}
 	w.Question = "May I " + act + with + "\n\nAnswer yes to go on."
+	if about != "" && strings.Contains(target, "/") {
+		w.Question += fmt.Sprintf(" An answer for later is about all in `%s`.", cleanName(grant.FolderOf(target)))
+	}
 	switch {
 	case p.KeepsAll:
 		w.Question += " “Always here” means in this conversation, “always” everywhere, “never” that I must not ask " +
@@ -79,6 +93,23 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 			"“ask again” to take such an answer back."
 	}
 	return w
+}
+
+// fileAct returns the words for a call that uses the person's library, "" for others.
+func fileAct(t Tool, target string) string {
+	place := fmt.Sprintf("`%s` in your library", cleanName(target))
+	if target == grant.WholeLibrary {
+		place = "all files of your library"
+	}
+	switch {
+	case t.Name == grant.LibraryWrite:
+		return "write " + place
+	case t.Name == grant.LibraryRead && strings.HasSuffix(target, "/"):
+		return "list " + place
+	case t.Name == grant.LibraryRead:
+		return "read " + place
+	}
+	return ""
 }
 
 // PermissionQuestion returns the question to the person about a call to target, and its short form.

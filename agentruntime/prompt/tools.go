@@ -182,7 +182,8 @@ func (r *run) useTool(ctx, within context.Context, t Tool, c Invocation) (string
 	}
 	r.out.Status(status)
 	traced := func(text string) string {
-		if t.Name == grant.Memory { // Only the person sees memories.
+		// Only the person sees memories and files of the library.
+		if t.Name == grant.Memory || t.Name == grant.LibraryRead || t.Name == grant.LibraryWrite {
 			return "[not shown]"
 		}
 		return text
@@ -239,6 +240,8 @@ func statusOf(t Tool, c Invocation) string {
 	switch {
 	case t.Name == grant.Memory:
 		return "Remembering…"
+	case t.Name == grant.LibraryRead, t.Name == grant.LibraryWrite:
+		return "Using your library…"
 	case t.Name == grant.Find:
 		return "Looking for agents: " + cleanName(args.Query)
 	case t.Title != "":

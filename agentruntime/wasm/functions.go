@@ -82,6 +82,8 @@ func (r *run) Call(ctx context.Context, name string, arg []byte) (out []byte, er
 		return json.Marshal(map[string]string{"text": text})
 	case "memory":
 		return r.useMemory(ctx, arg)
+	case "library":
+		return r.useLibrary(ctx, arg)
 	case "model":
 		return r.askModel(ctx, arg)
 	case guest.HTTPFunction:
@@ -102,6 +104,42 @@ func (r *run) useMemory(ctx context.Context, arg []byte) ([]byte, error) {
 	name, args := "remember", map[string]string{"text": in.Remember}
 	if in.Recall != "" {
 		name, args = "recall", map[string]string{"query": in.Recall}
+	}
+	b, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	text, failed := r.useTool(ctx, name, b)
+	if failed {
+		return nil, errors.New(text)
+	}
+	return json.Marshal(map[string]string{"text": text})
+}
+
+// useLibrary lists, reads or writes files of the person. The argument is {"list": prefix}, {"read": path, "offset": n} or
+// {"write": path, "text": text}.
+func (r *run) useLibrary(ctx context.Context, arg []byte) ([]byte, error) {
+	var in struct {
+		List   *string `json:"list"`
+		Read   string  `json:"read"`
+		Write  string  `json:"write"`
+		Offset int     `json:"offset"`
+		Text   string  `json:"text"`
+	}
+	if err := json.Unmarshal(arg, &in); err != nil {
+		return nil, errors.New("give list, read or write")
+	}
+	var name string
+	var args any
+	switch {
+	case in.List != nil:
+		name, args = "library_list", map[string]string{"prefix": *in.List}
+	case in.Read != "":
+		name, args = "library_read", map[string]any{"path": in.Read, "offset": in.Offset}
+	case in.Write != "":
+		name, args = "library_write", map[string]string{"path": in.Write, "text": in.Text}
+	default:
+		return nil, errors.New("give list, read or write")
 	}
 	b, err := json.Marshal(args)
 	if err != nil {

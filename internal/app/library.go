@@ -2,11 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/library"
+	"agentsite/internal/task"
 )
 
 // libraryContents implements library.Contents with the files of conversations. It refers to the portal, because that
@@ -25,4 +30,69 @@ func (l libraryContents) OpenContent(ctx context.Context, person ident.Actor, ha
 	io.ReadSeekCloser, error) {
 	f, r, err := l.portal.chats.Files.Open(ctx, person, hash)
 	return library.Content{Hash: f.Hash, MediaType: f.MediaType, Size: f.Size}, r, err
+}
+
+// filedLibrary implements acting.Library for the person behind a call, whose permission was checked before.
+type filedLibrary struct{ portal *Portal }
+
+func personBehind(call task.Call) ident.Actor {
+	name, _, _ := strings.Cut(call.Caller.Handle, "@")
+	return ident.Actor{Kind: ident.Person, ID: call.Caller.ID, Name: name}
+}
+
+// ListFiles implements acting.Library.
+func (l filedLibrary) ListFiles(ctx context.Context, call task.Call, prefix string) (string, error) {
+	page, err := l.portal.library.List(ctx, personBehind(call), prefix, "", maxListed)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, f := range page.Files {
+		fmt.Fprintf(&b, "%s (version %d, %d bytes)\n", f.Path, f.Version, f.Size)
+	}
+	if page.Next != "" {
+		b.WriteString("There are more; name a folder.\n")
+	}
+	if b.Len() == 0 {
+		return "There are no files.", nil
+	}
+	return b.String(), nil
+}
+
+// maxListed is the number of files that an agent gets in one list, readBytes the part of a file that it reads at once.
+const (
+	maxListed = 500
+	readBytes = 32 << 10
+)
+
+// ReadFile implements acting.Library.
+func (l filedLibrary) ReadFile(ctx context.Context, call task.Call, path string, offset int) (string, error) {
+	text, v, err := l.portal.library.Text(ctx, personBehind(call), path, 0)
+	if err != nil {
+		return "", err
+	}
+	if offset > len(text) {
+		return "", fault.New(fault.Invalid, "The text has %d bytes.", len(text))
+	}
+	part := text[offset:min(offset+readBytes, len(text))]
+	head := fmt.Sprintf("%s, version %d, bytes %d to %d of %d:\n\n", v.Path, v.Number, offset, offset+len(part), len(text))
+	return head + strings.ToValidUTF8(part, ""), nil
+}
+
+// WriteFile implements acting.Library.
+func (l filedLibrary) WriteFile(ctx context.Context, call task.Call, path, text string) (string, error) {
+	if len(text) > library.MaxText {
+		return "", fault.New(fault.Invalid, "Write at most %d KiB.", library.MaxText>>10)
+	}
+	by := library.Writer{AgentID: call.Agent.ID, Agent: call.Agent.Handle, ConversationID: call.ConversationID,
+		TaskID: call.TaskID}
+	v, err := l.portal.library.PutFor(ctx, personBehind(call), by, path, library.Draft{Content: strings.NewReader(text),
+		Expect: library.AnyVersion})
+	if err != nil {
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.Fields["file"] != "" {
+			return "", fault.New(fault.Invalid, "The text is empty.")
+		}
+		return "", err
+	}
+	return fmt.Sprintf("Written: %s is version %d now. The person can undo it.", v.Path, v.Number), nil
 }

@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"agentsite/docs"
+	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
 )
 
@@ -16,6 +18,9 @@ func TestManual_Library(t *testing.T) {
 	p := apptest.Start(t)
 	ada := p.User(t, "ada")
 	token := ada.NewToken("account")
+	p.User(t, "eve").NewToken().Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "filer", "description": "Files things.",
+		"kind": "prompt", "visibility": "public", "endpoint": agenttest.NewOpenAIServer(t).Base(agenttest.Echo),
+		"config": map[string]any{"model": "m", "instructions": "Help.", "tools": []string{"library"}}}, http.StatusCreated)
 	page, ok := docs.FindPage("library")
 	if !ok {
 		t.Fatal("the page is gone")
@@ -25,6 +30,7 @@ func TestManual_Library(t *testing.T) {
 		{`"version":1`, `"version":2`, "Black tea.\n{", `"excerpt":"black tea."`},
 		{`"restores":1`, `"restores":3`, "Green tea.\n"},
 		{`"url":"` + p.URL() + `/shared-files/aglib_`},
+		{`"tool":"library_write"`, `"scope":"notes/"`},
 	}
 	if len(blocks) != len(wants) {
 		t.Fatalf("%d blocks of commands", len(blocks))

@@ -19,7 +19,7 @@ type acted struct{ portal *Portal }
 
 func (p *Portal) newTools(servers acting.Servers) *acting.Tools {
 	a := acted{p}
-	return acting.New(a, a, a, servers, p, p.keeper)
+	return acting.New(a, a, a, servers, p, p.keeper, filedLibrary{p})
 }
 
 // Callable implements acting.Directory. A halted agent is a Conflict fault, because tools of MCP agents are called

@@ -5,6 +5,7 @@ package grant
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/internal/fault"
@@ -16,7 +17,18 @@ const (
 	Find   = "find"   // searches for agents
 	Ask    = "ask"    // asks another agent
 	Memory = "memory" // keeps facts about the person and gets them back
+	// Library stands in the tools of an agent for the two below.
+	Library      = "library"
+	LibraryRead  = "library_read"  // lists and reads files of the person
+	LibraryWrite = "library_write" // writes and reads files of the person
 )
+
+// PortalTools are the tools of the portal that an agent may declare.
+var PortalTools = []string{Find, Ask, Memory, Library}
+
+// WholeLibrary as the Target of a grant for the library covers all files; another one that ends with a slash covers a
+// folder.
+const WholeLibrary = "/"
 
 // AnyPublic as the Target of a grant for Ask covers every public agent.
 const AnyPublic = "public"
@@ -29,8 +41,8 @@ const MaxGrants = 1000
 func CheckTools(c *fault.Check, tools []string) []string {
 	tools = plaintext.CleanList(tools, true)
 	for _, name := range tools {
-		c.Field(name == Find || name == Ask || name == Memory, "config.tools",
-			"%.80q is no tool of the portal; use %s, %s or %s", name, Find, Ask, Memory)
+		c.Field(slices.Contains(PortalTools, name), "config.tools",
+			"%.80q is no tool of the portal; use %s", name, strings.Join(PortalTools, ", "))
 	}
 	return tools
 }
@@ -54,8 +66,8 @@ type Grant struct {
 	Person Person
 	// AgentID is the agent that uses the tool, Agent its handle.
 	AgentID, Agent string
-	// Tool is Find, Ask, Memory, or a tool of an MCP server. Target is the handle of the agent that has the tool or is
-	// asked, AnyPublic, or "" for Find and Memory.
+	// Tool is Find, Ask, Memory, LibraryRead, LibraryWrite, or a tool of an MCP server. Target is the handle of the agent
+	// that has the tool or is asked, AnyPublic, a file, folder or WholeLibrary, or "" for Find and Memory.
 	Tool, Target string
 	// ConversationID restricts the grant to one conversation, "" to none.
 	ConversationID string
@@ -116,9 +128,40 @@ func Decide(list []Grant, u Use, now time.Time) (Decision, Grant) {
 
 // covers reports whether the grant is about the use, whatever its limits.
 func (g Grant) covers(u Use) bool {
+	if u.isFile() {
+		return g.coversFile(u)
+	}
 	return g.Person == u.Person && g.AgentID == u.AgentID && g.Tool == u.Tool &&
 		(g.Target == u.Target || g.Tool == Ask && g.Target == AnyPublic && (u.Public || !g.Allow)) &&
 		(g.ConversationID == "" || g.ConversationID == u.ConversationID)
+}
+
+// isFile reports whether the use is about files of a library.
+func (u Use) isFile() bool { return u.Tool == LibraryRead || u.Tool == LibraryWrite }
+
+// coversFile is covers for files: a grant for a folder covers all in it, and one that allows writing allows reading.
+func (g Grant) coversFile(u Use) bool {
+	return g.Person == u.Person && g.AgentID == u.AgentID &&
+		(g.Tool == u.Tool || g.Allow && g.Tool == LibraryWrite && u.Tool == LibraryRead) &&
+		(g.Target == u.Target || g.Target == WholeLibrary ||
+			strings.HasSuffix(g.Target, "/") && strings.HasPrefix(u.Target, g.Target)) &&
+		(g.ConversationID == "" || g.ConversationID == u.ConversationID)
+}
+
+// FolderOf returns the target of a grant that a person gives for a file: its folder, or the file alone at the top.
+func FolderOf(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i+1]
+	}
+	return path
+}
+
+// placeOf returns a target of the library in words.
+func placeOf(target string) string {
+	if target == WholeLibrary {
+		return "your whole library"
+	}
+	return target + " in your library"
 }
 
 // Act returns the act that the grant is about, in words that follow "may" or "may never".
@@ -128,6 +171,10 @@ func (g Grant) Act() string {
 		return "search for agents"
 	case g.Tool == Memory && g.Target == "":
 		return "remember what you say"
+	case g.Tool == LibraryRead:
+		return "read " + placeOf(g.Target)
+	case g.Tool == LibraryWrite:
+		return "read and write " + placeOf(g.Target)
 	case g.Tool == Ask && g.Target == AnyPublic:
 		return "ask every public agent"
 	case g.Tool == Ask:

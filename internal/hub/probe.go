@@ -95,7 +95,7 @@ type PromptConfig struct {
 	Model string `json:"model,omitempty"`
 	// Examples are exchanges that precede every conversation in the prompt.
 	Examples []Exchange `json:"examples,omitempty"`
-	// Tools are at most 8: grant.Find, grant.Ask, grant.Memory, and agents by name or handle. Of an MCP agent the tools
+	// Tools are at most 8: grant.PortalTools, and agents by name or handle. Of an MCP agent the tools
 	// are used, another agent is asked.
 	Tools []string `json:"tools,omitempty"`
 	// Unasked allows calls of the tools of MCP agents, which have the owner's rights, without asking the person.

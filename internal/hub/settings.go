@@ -172,7 +172,7 @@ func (p *PromptConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	for i, name := range p.Tools {
 		p.Tools[i] = weborigin.ReadName(strings.TrimPrefix(name, "@"))
 		c.Field(isAgentName(p.Tools[i]), "config.tools",
-			"%.80q is no agent; use a name, name@portal, %s, %s or %s", name, grant.Find, grant.Ask, grant.Memory)
+			"%.80q is no agent; use a name, name@portal, %s", name, strings.Join(grant.PortalTools, ", "))
 	}
 	c.Field(p.Temperature == nil || *p.Temperature >= 0 && *p.Temperature <= 2, "config.temperature", "use 0 to 2")
 	c.Field(p.MaxTokens >= 0 && p.MaxTokens <= maxTokens, "config.max_tokens", "use 0 (the portal's bound) to %d",

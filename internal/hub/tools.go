@@ -83,7 +83,7 @@ func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next 
 // canCall reports whether Service.Callable allows the actor to call an agent; a NotFound, Forbidden or
 // Conflict fault counts as false. The tools of the portal work with the rights of the caller, so all may use them.
 func (t toolRights) canCall(ctx context.Context, actor ident.Actor, name string) (bool, error) {
-	if name == grant.Find || name == grant.Ask || name == grant.Memory {
+	if slices.Contains(grant.PortalTools, name) {
 		return true, nil
 	}
 	_, err := t.agents.Callable(ctx, actor, name)

@@ -25,7 +25,7 @@ var reserved = func() map[string]bool {
 		portals readyz register registry reset rooms root search security
 		settings signup static status support system tasks team teams tokens
 		users v0 v1 versions webhook webhooks well-known www you edit check
-		everyone all here agentsite public find ask`)
+		everyone all here agentsite public find ask library`)
 	m := make(map[string]bool, len(words))
 	for _, w := range words {
 		m[w] = true

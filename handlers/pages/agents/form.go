@@ -95,13 +95,16 @@ func (d *Form) offerTools(v *templates.AgentFormView, mine []hub.Agent, chosen [
 const rememberHint = "It may keep facts about people who allow it. This portal shows them to no other account; " +
 	"a program of yours gets those that it recalls."
 
-// portalTools returns the choices find, ask and memory, of which the named ones are selected.
+const libraryHint = "It may read and write files in the library of people, where they allow it. Each write can be undone."
+
+// portalTools returns the choices of the portal's tools, of which the named ones are selected.
 func portalTools(chosen []string) []templates.Option {
 	list := []templates.Option{
 		{Value: grant.Find, Label: "Find agents", Hint: "It may search for agents, here and on other portals."},
 		{Value: grant.Ask, Label: "Ask other agents",
 			Hint: "It may give them work, once the person it talks to allows it."},
 		{Value: grant.Memory, Label: "Remember people", Hint: rememberHint},
+		{Value: grant.Library, Label: "Use people's files", Hint: libraryHint},
 	}
 	for i := range list {
 		list[i].Selected = slices.Contains(chosen, list[i].Value)
@@ -109,7 +112,7 @@ func portalTools(chosen []string) []templates.Option {
 	return list
 }
 
-// offerPortalTools adds find, ask and memory to the choices, and returns the chosen names without them.
+// offerPortalTools adds them to the choices, and returns the chosen names without them.
 func offerPortalTools(v *templates.AgentFormView, chosen []string) []string {
 	for _, o := range portalTools(chosen) {
 		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == o.Value })

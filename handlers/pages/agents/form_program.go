@@ -23,6 +23,8 @@ func programTools(chosen []string) []templates.Option {
 			Selected: slices.Contains(chosen, grant.Ask)},
 		{Value: grant.Memory, Label: "Remember people", Hint: rememberHint,
 			Selected: slices.Contains(chosen, grant.Memory)},
+		{Value: grant.Library, Label: "Use people's files", Hint: libraryHint,
+			Selected: slices.Contains(chosen, grant.Library)},
 	}
 }
 
