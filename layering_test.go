@@ -20,11 +20,11 @@ const module = "agentsite"
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/lookalike", "internal/wordsplit", "internal/meaning",
-	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/team/handover", "internal/team/aware", "migrations", "static", "docs"}
+	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/adjust", "internal/team/handover", "internal/team/aware", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
-	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
+	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/adjust", "internal/scheduler", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/library", "internal/packages", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
@@ -150,7 +150,10 @@ var may = map[string][]string{
 	"store/agents":   {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
 	"store/usages":   {"internal/usage"},
 	// personal knows which columns of all stores are personal.
-	"store/personal":         {"internal/personal"},
+	"store/personal": {"internal/personal"},
+	// adjust names the setting and the operator that changes it.
+	"internal/adjust":        {"internal/fault", "internal/ident"},
+	"store/adjusted":         {"internal/adjust", "internal/clock", "internal/ident", "store/rows"},
 	"store/halts":            {"internal/clock", "internal/halt", "internal/ident", "store/rows"},
 	"store/teams":            {"internal/clock", "internal/fault", "internal/team", "internal/team/flow"},
 	"store/models":           {"internal/clock", "internal/fault", "internal/models", "internal/usage"},
@@ -184,7 +187,7 @@ var may = map[string][]string{
 	"handlers/live":          with(leaves, "internal/account", "internal/chat", "templates"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/task", "internal/usage", "templates"),
-	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
+	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hosting", "internal/hub", "internal/memory", "internal/models", "internal/packages", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
 	"handlers/pages/work": with(leaves, "internal/halt", "internal/hub", "internal/task", "internal/usage", "templates"),

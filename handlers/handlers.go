@@ -39,6 +39,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/handlers/search"
 	"agentsite/internal/account"
+	"agentsite/internal/adjust"
 	"agentsite/internal/chat"
 	"agentsite/internal/federation"
 	"agentsite/internal/grant"
@@ -99,6 +100,9 @@ type Config struct {
 	Queue Queue
 	// Examiner answers the operator's questions about this portal from its state.
 	Examiner admin.Examiner
+	// Settings changes the settings of the portal in the browser, Live has those in effect.
+	Settings *adjust.Service
+	Live     *adjust.Snapshot
 	Log      *slog.Logger
 }
 
@@ -177,7 +181,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Profile: agentPages.Profile, Grants: cfg.Grants, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Site: site}, cfg.Examiner),
+			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
@@ -191,7 +195,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		pictures: pictures.New(chats, site, messages, cfg.Pictures, cfg.Log),
 		program:  program.New(site, cfg.Log),
 		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
-		manual:   manual.New(portal, accounts, directory, site, renderer),
+		manual:   manual.New(portal, accounts, directory, site, renderer, cfg.Live),
 	}
 }
 

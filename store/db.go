@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/quota"
 	"agentsite/store/accounts"
+	"agentsite/store/adjusted"
 	"agentsite/store/agents"
 	"agentsite/store/chats"
 	"agentsite/store/engine"
@@ -65,6 +66,7 @@ type DB struct {
 	Personal *personal.Data
 	Models   *models.Models
 	Halts    *halts.Halts
+	Adjusted *adjusted.Settings
 	Modules  *modules.Modules
 	Memories *memories.Memories
 	Library  *library.Library
@@ -223,7 +225,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
-		Models: models.New(f), Halts: halts.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
+		Models: models.New(f), Halts: halts.New(f), Adjusted: adjusted.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
 		Memories: memories.New(f, bounds),
 		Library:  library.New(f, bounds),
 		Packages: packages.New(f),

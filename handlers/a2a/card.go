@@ -88,7 +88,7 @@ func (d *Handler) Card(a hub.Agent) ([]byte, error) { return d.signCard(d.agentB
 func (d *Handler) cardOf(base string, a hub.Agent) a2a.AgentCard {
 	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL,
 		Page:   d.cfg.URL + "/agents/" + url.PathEscape(a.Handle()),
-		Only10: !a.Elsewhere() && a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests &&
+		Only10: !a.Elsewhere() && a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Live.AllowsGuests() &&
 			a.Visibility == hub.Public && a.Limits.Callers == ""}
 	if a.Icon != "" {
 		f.Icon = f.Page + "/icon"

@@ -23,6 +23,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
+	"agentsite/internal/adjust"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -45,8 +46,8 @@ type Config struct {
 	// Name and URL are the portal's name and address; URL has no trailing slash. Host is the part of
 	// handles after the @.
 	Name, URL, Host string
-	// Guests is true if callers without a credential may use public agents.
-	Guests bool
+	// Live says whether callers without a credential may use public agents.
+	Live *adjust.Snapshot
 	// Signer signs the cards.
 	Signer *a2a.Signer
 	// Operational holds the keys that sign the portal's requests.

@@ -17,6 +17,7 @@ import (
 
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/adjust"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -57,8 +58,8 @@ type Config struct {
 	// Started is the start time of this process. Entries count as changed at that time, because a new
 	// version may write cards differently.
 	Started time.Time
-	// OpenAccounts is true if every visitor may create an account; NodeInfo reports it.
-	OpenAccounts bool
+	// Live says whether every visitor may create an account; NodeInfo reports it.
+	Live *adjust.Snapshot
 	// Usage returns the counts for NodeInfo; nil leaves the counts out.
 	Usage UsageCounter
 	Log   *slog.Logger

@@ -73,7 +73,7 @@ func (d *Handler) serveNodeinfo(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	n := nodeinfoJSON{Version: "2.1", Protocols: []string{"a2a", "ard"}, OpenRegistrations: d.cfg.OpenAccounts,
+	n := nodeinfoJSON{Version: "2.1", Protocols: []string{"a2a", "ard"}, OpenRegistrations: d.cfg.Live.OpensAccounts(),
 		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Own(), u.Peers, d.cfg.PublicKey,
 			d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
 	n.Software.Name, n.Software.Version = "agentsite", d.cfg.Version

@@ -69,3 +69,52 @@ func TestOperator_JoinsAPortalByItsBareHost(t *testing.T) {
 		})
 	}
 }
+
+// TestOperator_ChangesWhoMaySignUp sets up a new portal on its first page, and changes the policy for sign-up in three
+// clicks.
+func TestOperator_ChangesWhoMaySignUp(t *testing.T) {
+	root := needBrowser(t)
+	t.Parallel()
+	for _, name := range []string{"desk", "phone", "phone without scripts"} {
+		s := screens[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := joins(t)
+			op := visitAt(t, root, p.at, s)
+			p.operates(t, op)
+			op.says("Set up your portal")
+			op.fill("#contact", "ops@portal.example")
+			op.shot("operator-first-"+name, true)
+			op.press("main form button")
+			if op.path() != "/admin" {
+				t.Errorf("the first page leads to %s", op.path())
+			}
+			clicks := 0
+			press := func(selector string) {
+				clicks++
+				op.press(selector)
+			}
+			press(`nav a[href="/admin/settings"]`)
+			op.holds("#contact", "ops@portal.example")
+			op.shot("operator-settings-"+name, true)
+			op.choose("#accounts", "closed")
+			clicks++
+			op.fill("#confirm", apptest.Password)
+			press("main form.stack button")
+			op.says("Saved: Who may sign up")
+			if clicks > 3 {
+				t.Errorf("%d clicks", clicks)
+			}
+			guest := visitAt(t, root, p.at, s)
+			guest.open("/signup")
+			guest.until("that nobody can sign up", `!document.querySelector("#password")`)
+			op.open("/admin/settings")
+			op.allow("400")
+			op.choose("#accounts", "open")
+			op.fill("#confirm", "not the password")
+			op.press("main form.stack button")
+			op.says("this is not your password")
+			op.clean("settings")
+		})
+	}
+}

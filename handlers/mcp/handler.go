@@ -15,6 +15,7 @@ import (
 
 	"agentsite/handlers/mcp/endpoint"
 	"agentsite/handlers/request"
+	"agentsite/internal/adjust"
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -31,8 +32,8 @@ type Config struct {
 	Name, URL string
 	// Version is the version of the software, which servers report.
 	Version string
-	// Guests is true if callers without a credential may use public agents.
-	Guests bool
+	// Live says whether callers without a credential may use public agents.
+	Live *adjust.Snapshot
 	// Key is a secret of the portal for this endpoint only; it signs states and session ids.
 	Key []byte
 	// Servers replace the generated servers of agents, by the agent's name; used for conformance tests.

@@ -140,7 +140,7 @@ func (d *Handler) readCard(ctx context.Context, c *endpoint.Call, uri, name stri
 
 // isOpen reports whether the agent answers callers without a credential.
 func (d *Handler) isOpen(a hub.Agent) bool {
-	return d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""
+	return d.cfg.Live.AllowsGuests() && a.Visibility == hub.Public && a.Limits.Callers == ""
 }
 
 // readTranscript returns the latest messages of one of the caller's conversations as text.

@@ -17,6 +17,7 @@ import (
 
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/adjust"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
@@ -63,8 +64,8 @@ type Config struct {
 	Fetch     http.RoundTripper
 	Resolver  Resolver
 	Addresses AddressPolicy
-	// Open is true if a domain alone may publish, without an account.
-	Open bool
+	// Live says whether a domain alone may publish, without an account: if every visitor may create one.
+	Live *adjust.Snapshot
 	// Loopback is true if the portal is reachable from this machine only; then http addresses and local
 	// domains are allowed.
 	Loopback bool

@@ -40,7 +40,7 @@ func (d *Handler) loginDNS(w http.ResponseWriter, r *http.Request) error {
 // loginNone issues a token for the anonymous namespace to any caller. It works only on a portal that is
 // reachable from its own machine alone.
 func (d *Handler) loginNone(w http.ResponseWriter, r *http.Request) error {
-	if !d.Loopback || !d.Open {
+	if !d.Loopback || !d.Live.OpensAccounts() {
 		return fault.New(fault.Forbidden, "Publishing needs a proof of a domain. Use mcp-publisher login http or dns; see %s/docs/connect.", d.URL)
 	}
 	if err := d.mayLogIn(r); err != nil {
@@ -70,7 +70,7 @@ func (d *Handler) login(w http.ResponseWriter, r *http.Request, failed string,
 	if err := request.DecodeJSON(w, r, 16<<10, &in, true); err != nil {
 		return err
 	}
-	if !d.Open {
+	if !d.Live.OpensAccounts() {
 		return fault.New(fault.Forbidden, "On this portal accounts publish, and domains alone do not. Ask its operator for an account and publish with an API token of it; see %s/docs/connect.", d.URL)
 	}
 	domain := weborigin.ReadHost(in.Domain)
@@ -125,9 +125,9 @@ func (d *Handler) loggedIn(w http.ResponseWriter, domain string, below bool) err
 // changed since the token was issued.
 func (d *Handler) admits(domain string) bool {
 	if domain == registry.AnonymousDomain {
-		return d.Open && d.Loopback
+		return d.Live.OpensAccounts() && d.Loopback
 	}
-	return d.Open
+	return d.Live.OpensAccounts()
 }
 
 // usedStamps holds the signed times that were accepted, so that each is accepted once. A time stays until

@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/internal/adjust"
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/internal/registry"
@@ -78,7 +79,7 @@ func newDoor(t *testing.T, edit func(*Config)) *loginDoor {
 		t.Fatal(err)
 	}
 	l := &loginDoor{world: &world{pages: make(map[string]string), texts: make(map[string][]string)}, dir: new(directory)}
-	cfg := Config{Directory: l.dir, Sealer: keys, Fetch: l.world, Resolver: l.world, Open: true, URL: "https://home.org", Started: clock.Now().Add(-time.Hour), Log: slog.New(slog.DiscardHandler),
+	cfg := Config{Directory: l.dir, Sealer: keys, Fetch: l.world, Resolver: l.world, Live: adjust.NewSnapshot(adjust.Values{adjust.Accounts: adjust.Open}), URL: "https://home.org", Started: clock.Now().Add(-time.Hour), Log: slog.New(slog.DiscardHandler),
 		Addresses: noPrivate{}, Callers: asGuest{}}
 	if edit != nil {
 		edit(&cfg)
@@ -243,7 +244,7 @@ func TestLogin_Ends(t *testing.T) {
 		if rec := l.post("/v0/publish", whole, token); rec.Code != http.StatusUnauthorized {
 			t.Errorf("after its end: %d %s", rec.Code, rec.Body)
 		}
-		l.Open = false
+		l.Live = adjust.NewSnapshot(adjust.Values{adjust.Accounts: "closed"})
 		if rec := l.post("/v0/auth/http", k.login("acme.example", clock.Now()), ""); rec.Code != http.StatusForbidden {
 			t.Errorf("where accounts alone publish: %d %s", rec.Code, rec.Body)
 		}

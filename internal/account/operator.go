@@ -280,7 +280,7 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label strin
 	if err := requireOperator(actor); err != nil {
 		return "", err
 	}
-	if s.cfg.Policy == Closed {
+	if s.Policy() == Closed {
 		return "", fault.New(fault.Conflict, "This portal takes no new accounts (--accounts closed), so an "+
 			"invitation would be of no use. Add people with `agentsite user add`.")
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"agentsite/internal/adjust"
+	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
@@ -16,6 +18,8 @@ import (
 type Config struct {
 	Policy Policy
 	Guests bool
+	// Live has the policies that an operator may change meanwhile. It replaces Policy and Guests; nil for none.
+	Live *adjust.Snapshot
 	// URL is the portal's address, to which links lead.
 	URL    string
 	Mailer Mailer
@@ -76,10 +80,56 @@ func New(store Store, cfg Config) *Service {
 }
 
 // Policy returns the policy for new accounts.
-func (s *Service) Policy() Policy { return s.cfg.Policy }
+func (s *Service) Policy() Policy {
+	if p := s.cfg.Live.Value(adjust.Accounts); p != "" {
+		return Policy(p)
+	}
+	return s.cfg.Policy
+}
 
 // Guests reports whether the operator allows visitors without an account to talk to agents.
-func (s *Service) Guests() bool { return s.cfg.Guests }
+func (s *Service) Guests() bool {
+	if s.cfg.Live != nil {
+		return s.cfg.Live.AllowsGuests()
+	}
+	return s.cfg.Guests
+}
+
+// freshLogin is the age of a session up to which its password counts as given a moment ago.
+const freshLogin = 10 * time.Minute
+
+// ConfirmFresh returns a fault unless the session of the actor has begun a moment ago.
+func (s *Service) ConfirmFresh(ctx context.Context, actor ident.Actor) error {
+	at, err := s.SignedInAt(ctx, actor)
+	if err != nil {
+		return err
+	}
+	if clock.Now().Sub(at) > freshLogin {
+		return fault.Field("confirm", "your password was given too long ago; go to Admin, Settings")
+	}
+	return nil
+}
+
+// Confirm returns a fault unless the password is that of the actor's own account.
+func (s *Service) Confirm(ctx context.Context, actor ident.Actor, password string) error {
+	a, err := s.Me(ctx, actor)
+	if err != nil {
+		return err
+	}
+	if wait, ok := s.loginsByName.Allow(guessKey(a.Name, actor.Addr)); !ok {
+		return fault.Limited(wait, "Too many attempts. Wait a moment and try again.")
+	}
+	from := client{a.Name, actor.Addr}
+	ok, err := s.hasher.matchesHash(ctx, from, password, a.PasswordHash)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		s.noteFailure(from)
+		return fault.Field("confirm", "this is not your password")
+	}
+	return nil
+}
 
 // CanMail reports whether MailReset can send reset links.
 func (s *Service) CanMail() bool { return s.cfg.Mailer != nil }

@@ -113,7 +113,7 @@ func (s *Service) StartSession(ctx context.Context, a Account) (string, error) {
 // StartGuest starts a guest session and returns its secret and actor. The visitor's conversations belong
 // to the session. The number of sessions from one address is limited.
 func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, ident.Actor, error) {
-	if !s.cfg.Guests {
+	if !s.Guests() {
 		return "", actor, fault.New(fault.Unauthenticated, "Sign in to talk to agents on this portal.")
 	}
 	if wait, ok := s.guests.Allow(actor.Addr); !ok {
@@ -194,7 +194,7 @@ func (s *Service) AuthenticateProgram(ctx context.Context, secret, addr string) 
 	actor := ident.Actor{Credential: c.ID, Addr: addr}
 	switch c.Kind {
 	case GuestCredential:
-		if !s.cfg.Guests { // the session was issued before the operator excluded guests
+		if !s.Guests() { // the session was issued before the operator excluded guests
 			return ident.Actor{}, none
 		}
 		actor.Kind, actor.ID = ident.Guest, c.ID

@@ -41,7 +41,7 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		if err != nil {
 			return Account{}, err
 		}
-		if c.Kind == InviteCredential && s.cfg.Policy == Closed {
+		if c.Kind == InviteCredential && s.Policy() == Closed {
 			return Account{}, fault.New(fault.Forbidden, "This portal takes no new accounts.")
 		}
 		a.Operator = c.Kind == SetupCredential
@@ -57,7 +57,7 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		}
 		spend = []CredentialKind{c.Kind}
 	} else {
-		switch s.cfg.Policy {
+		switch s.Policy() {
 		case Closed:
 			return Account{}, fault.New(fault.Forbidden, "This portal takes no new accounts.")
 		case Invite:

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"agentsite/internal/account"
+	"agentsite/internal/adjust"
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -12,9 +13,10 @@ import (
 )
 
 // openAccounts builds the accounts and the mail of notices.
-func (p *Portal) openAccounts(policy account.Policy) error {
+func (p *Portal) openAccounts(policy account.Policy, loopback bool) error {
+	p.live = adjust.NewSnapshot(withPolicy(p.set.Adjustable(), policy))
 	bounds := p.set.Bounds.Credentials
-	cfg := account.Config{Policy: policy, Guests: p.set.GuestsAllowed, URL: p.url.String(), Log: p.log,
+	cfg := account.Config{Policy: policy, Guests: p.set.GuestsAllowed, Live: p.live, URL: p.url.String(), Log: p.log,
 		CheapHashes: p.set.CheapHashes, MaxTokens: int(bounds.TokensPerAccount),
 		MaxSessions: int(bounds.SessionsPerAccount), MaxWaiting: int(bounds.SignInQueue),
 		Notices: guessNotices{p.db.Hub, p.log}}
@@ -27,6 +29,7 @@ func (p *Portal) openAccounts(policy account.Policy) error {
 	}
 	p.notifier = newNotifier(cfg.Mailer, p.db, p.url.String(), p.log)
 	p.accounts = account.New(p.db.Accounts, cfg)
+	p.settings = p.newSettings(defaultPolicy(loopback), policy)
 	return nil
 }
 

@@ -22,9 +22,14 @@ func agentCells() map[string]cell {
 		panic(err)
 	}
 	out := map[string]cell{
-		"GET /api/v1/offers": {},
-		"GET /admin/reports": {},
-		"GET /admin/storage": {},
+		"GET /api/v1/offers":        {},
+		"GET /admin/reports":        {},
+		"GET /admin/storage":        {},
+		"GET /admin/settings":       {},
+		"POST /admin/settings":      {body: fixed(form("confirm", apptest.Password))},
+		"POST /admin/settings/undo": {body: fixed(form("confirm", apptest.Password, "setting", "contact"))},
+		"GET /admin/welcome":        {},
+		"POST /admin/welcome":       {body: fixed(form("contact", ""))},
 		"POST /admin/reports/{id}/close": {object: func(t *testing.T, w *world, _ string) object {
 			reporter := w.p.User(t, apptest.Fresh("rita"))
 			reporter.Must(http.MethodPost, "/api/v1/agents/"+w.public+"/report", map[string]string{"reason": "spam"}, http.StatusNoContent)

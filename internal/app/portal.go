@@ -33,6 +33,7 @@ import (
 	"agentsite/handlers/request"
 	wire "agentsite/internal/a2a"
 	"agentsite/internal/account"
+	"agentsite/internal/adjust"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/control"
@@ -73,7 +74,11 @@ type Portal struct {
 	clients
 	services
 	endpoints
-	set      settings.Settings
+	set  settings.Settings
+	live *adjust.Snapshot
+	// given holds the values of adjustable settings without those that operators stored.
+	given    adjust.Values
+	settings *adjust.Service
 	log      *slog.Logger
 	db       *store.DB
 	replica  *replica.Replica // nil without a network
@@ -186,6 +191,9 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if p.db, err = store.OpenWith(ctx, cfg.Data, storeConfig(cfg, set.Bounds.Disk), p.log); err != nil {
 		return p, err
 	}
+	if err := p.applyStored(ctx, cfg); err != nil {
+		return p, err
+	}
 	if p.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return p, fmt.Errorf("listen on %s: %w; choose another address with --listen (port 0 picks a free one)", cfg.Listen, err)
 	}
@@ -237,10 +245,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		allow = append(allow, settings.LoopbackRanges...)
 	}
 	if policy == "" {
-		policy = account.Invite
-		if loopback {
-			policy = account.Open
-		}
+		policy = defaultPolicy(loopback)
 	}
 	var err error
 	if p.operational, err = ident.OpenOperational(p.set.Data, public, clock.Now()); err != nil {
@@ -256,7 +261,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	host := p.url.Host
 	p.name, p.keys, p.started = cmp.Or(p.set.Name, host), keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
-	if err := p.openAccounts(policy); err != nil {
+	if err := p.openAccounts(policy, loopback); err != nil {
 		return err
 	}
 	if err := p.openIndex(); err != nil {
@@ -302,7 +307,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages, Peers: p.peers, Servers: p.newServers(),
-		Pictures: pictureClient(allow), Queue: p, Examiner: p, Log: p.log})
+		Pictures: pictureClient(allow), Queue: p, Examiner: p, Settings: p.settings, Live: p.live, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
@@ -310,7 +315,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.a2a = a2a.New(a2a.Config{Signer: p.signer, Operational: p.operational, Callers: p.callers,
 		Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
 		CostOf: func(id string) *task.Claim { return statedCost(p.usage, id) },
-		Guests: p.set.GuestsAllowed, Only10: conformance.Name, Started: p.started, Log: p.log})
+		Live:   p.live, Only10: conformance.Name, Started: p.started, Log: p.log})
 	var servers map[string]*endpoint.Server
 	if p.set.Conformance {
 		s, err := fixtures.New(Release())
@@ -320,7 +325,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		servers = map[string]*endpoint.Server{conformance.Name: s}
 	}
 	p.mcp, err = mcp.New(mcp.Config{Servers: servers, Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
-		Guests: p.set.GuestsAllowed, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
+		Live: p.live, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
 	return err
 }
 

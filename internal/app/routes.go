@@ -15,7 +15,6 @@ import (
 	"agentsite/handlers/registry"
 	"agentsite/handlers/respond"
 	"agentsite/handlers/tools"
-	"agentsite/internal/account"
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
 	mcpregistry "agentsite/internal/registry"
@@ -32,11 +31,11 @@ func (p *Portal) newRouter() http.Handler {
 	directory := ard.New(ard.Config{Documents: agentCards{p.a2a, p.mcp}, Signer: p.signer, Started: p.started,
 		Directory: p.hub, Callers: p.callers, Name: p.name, URL: p.URL(), Host: p.url.Host,
 		Publisher: ard.Domain(p.url.Hostname()),
-		Version:   Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open,
+		Version:   Release(), PublicKey: p.publicKey, Live: p.live,
 		Usage: &portalCounts{p: p}, Log: p.log})
 	servers := registry.New(registry.Config{Directory: p.newServers(), Callers: p.callers, Sealer: p.keys,
 		Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
-		Addresses: addressPolicy{p.egress}, Open: p.accounts.Policy() == account.Open,
+		Addresses: addressPolicy{p.egress}, Live: p.live,
 		Loopback: weborigin.IsLoopback(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(),

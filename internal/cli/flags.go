@@ -98,6 +98,21 @@ func (fs *flags) isGiven(name string) (found bool) {
 	return found
 }
 
+// givenSettings returns the flags and environment variables that set what an operator may else change in the browser,
+// by the name of the setting.
+func (fs *flags) givenSettings() map[string]string {
+	out := make(map[string]string)
+	for _, name := range []string{"name", "accounts", "guests", "limits"} {
+		if variable := "AGENTSITE_" + strings.ToUpper(name); fs.e.getenv(variable) != "" {
+			out[name] = variable
+		}
+		if fs.isGiven(name) {
+			out[name] = "--" + name
+		}
+	}
+	return out
+}
+
 // hideDefault replaces a flag's default by "set" in the usage, because it is secret.
 func (fs *flags) hideDefault(name string) {
 	if f := fs.Lookup(name); f.DefValue != "" {

@@ -29,6 +29,7 @@ func runServe(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := fs.cfg.Validate(); err != nil {
 		return usagef("%s", err)
 	}
+	fs.cfg.Given = fs.givenSettings()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// Restore the default action after the first signal, so that the second one ends the process.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"agentsite/internal/account"
+	"agentsite/internal/adjust"
 	"agentsite/internal/hub"
 	"agentsite/internal/models"
 	"agentsite/internal/record"
@@ -29,6 +30,8 @@ type Config struct {
 	KeyFile        string // the file of the root key; "" for portal.key in Data
 	URL            string
 	Name           string
+	Contact        string // Markdown; set in the browser only, like Rules
+	Rules          string
 	Accounts       string
 	Guests         string
 	AllowCIDR      string
@@ -73,6 +76,9 @@ type Config struct {
 	PeerIdle int
 	// Bare leaves out the agents of the programs that come with the portal. Only tests set it: they count agents.
 	Bare bool
+	// Given are the flags or environment variables that set what an operator may change in the browser, by the name of
+	// the setting. They win over stored values.
+	Given adjust.Values
 	// Goals replaces the examples of goals on the pages. Only the demo sets it.
 	Goals []string
 }
@@ -142,6 +148,9 @@ func (c Config) Parse() (Settings, error) {
 		return s, fmt.Errorf("--listen %s is reached from other machines, so the portal must know its own address: give --url, for example --url https://agents.example.org", c.Listen)
 	}
 	if err := c.checkPlaces(); err != nil {
+		return s, err
+	}
+	if err := c.checkTexts(); err != nil {
 		return s, err
 	}
 	switch c.Accounts {

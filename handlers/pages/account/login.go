@@ -109,7 +109,7 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	next := request.OwnPath(v.Next, "/")
 	if a.Operator && v.Next == "" {
-		next = "/admin"
+		next = "/admin/welcome"
 	}
 	return d.signIn(w, r, a, next)
 }

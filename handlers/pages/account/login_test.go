@@ -124,7 +124,7 @@ func TestSignup_OperatorsLinkWorksOnce(t *testing.T) {
 	if sitetest.Attribute(p.One("input", "name", "setup"), "value") != secret {
 		t.Error("a mistake loses the link")
 	}
-	b.Post("/signup", "name", "boss", "password", sitetest.GoodPassword, "setup", secret).Leads("/admin")
+	b.Post("/signup", "name", "boss", "password", sitetest.GoodPassword, "setup", secret).Leads("/admin/welcome")
 	b.Get("/admin").Is(http.StatusOK)
 	if p := s.Guest().Post("/signup", "name", "eve", "password", sitetest.GoodPassword, "setup", secret).Is(http.StatusBadRequest); !p.Says("used or expired") {
 		t.Error("does not say why")

@@ -17,6 +17,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/account"
+	"agentsite/internal/adjust"
 	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/doctor"
@@ -25,6 +26,7 @@ import (
 	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/models"
 	"agentsite/internal/quota"
 	"agentsite/internal/scheduler"
 	"agentsite/templates"
@@ -41,6 +43,8 @@ type Pages struct {
 	queue    Queue
 	halts    *halt.Service
 	examiner Examiner
+	settings *adjust.Service
+	models   *models.Service
 	site     *pages.Site
 }
 
@@ -53,6 +57,8 @@ type Config struct {
 	Stats    Stats
 	Queue    Queue
 	Halts    *halt.Service
+	Settings *adjust.Service
+	Models   *models.Service
 	Site     *pages.Site
 }
 
@@ -69,7 +75,8 @@ type Examiner interface {
 // New returns the pages about the network and for the operator. Their routes are declared by Routes.
 func New(cfg Config, examiner Examiner) *Pages {
 	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
-		queue: cfg.Queue, halts: cfg.Halts, examiner: examiner, site: cfg.Site}
+		queue: cfg.Queue, halts: cfg.Halts, examiner: examiner, settings: cfg.Settings, models: cfg.Models,
+		site: cfg.Site}
 }
 
 const adminPage = 100
@@ -307,6 +314,7 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Get("/admin/reports", d.site.Page(operatorOnly(d.reports)))
 	r.Post("/admin/reports/{id}/close", d.site.Page(operatorOnly(d.closeReport)))
 	d.declarePeers(r)
+	d.declareSettings(r)
 }
 
 // Stats returns counts of stored rows and bytes for the operator's pages.

@@ -13,6 +13,7 @@ import (
 	"agentsite/handlers/markup"
 	"agentsite/handlers/pages"
 	"agentsite/internal/account"
+	"agentsite/internal/adjust"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -28,12 +29,13 @@ type Pages struct {
 	hub      *hub.Service
 	site     *pages.Site
 	markup   *markup.Renderer
+	live     *adjust.Snapshot
 }
 
 // New returns the pages of the manual. Their routes are declared by Routes.
 func New(portal address.Portal, accounts *account.Service, agents *hub.Service, site *pages.Site,
-	renderer *markup.Renderer) *Pages {
-	return &Pages{portal: portal, accounts: accounts, hub: agents, site: site, markup: renderer}
+	renderer *markup.Renderer, live *adjust.Snapshot) *Pages {
+	return &Pages{portal: portal, accounts: accounts, hub: agents, site: site, markup: renderer, live: live}
 }
 
 // showManual shows a page of the manual; /docs shows the first one. An unknown page is NotFound.
@@ -96,7 +98,7 @@ func (d *Pages) showAbout(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		{Label: "Agents", Value: pages.FormatNumber(int64(d.hub.Own())), Href: "/agents"},
 		{Label: "Sign-up", Value: policy},
 		{Label: "Visitors", Value: visitors},
-	}}
+	}, Contact: d.markup.Message(d.live.Value(adjust.Contact)), About: d.markup.Message(d.live.Value(adjust.Rules))}
 	if m := d.portal.Meanings; m.Host != "" {
 		given := "the texts of searches and of listed agents"
 		if m.Private {
