@@ -1,23 +1,36 @@
 package app_test
 
 import (
-	"fmt"
+	"net"
 	"net/http"
-	"sync/atomic"
+	"net/http/httptest"
 	"testing"
 
+	"agentsite/internal/app"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/federationtest"
 )
 
-// peerCells ask about other portals: each about an address of its own, where
-// nobody answers.
+// peerCells ask about other portals: each about a portal of its own.
 func peerCells() map[string]cell {
-	var port atomic.Int64
-	address := func() string { return fmt.Sprintf("127.0.0.1:%d", 100+port.Add(1)) } // nothing of tests listens there
-	peer := func(t *testing.T, w *world, _ string) object {
-		host := address()
-		w.oper.With(t).Must(http.MethodPost, "/api/v1/peers", map[string]any{"url": "http://" + host}, http.StatusCreated)
-		return object{id: host}
+	portal := func(t *testing.T, _ *world, _ string) object {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := federationtest.NewLiar(app.DefaultNetwork, "http://"+l.Addr().String(), "other", http.DefaultClient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: other}}
+		s.Start()
+		t.Cleanup(s.Close)
+		return object{id: l.Addr().String()}
+	}
+	peer := func(t *testing.T, w *world, route string) object {
+		o := portal(t, w, route)
+		w.oper.With(t).Must(http.MethodPost, "/api/v1/peers", map[string]any{"url": o.id}, http.StatusCreated)
+		return o
 	}
 	fixed := func(v any) func(*world, object) any { return func(*world, object) any { return v } }
 	page := func(pairs ...string) cell {
@@ -28,7 +41,7 @@ func peerCells() map[string]cell {
 		"GET /api/v1/queue":                 {},
 		"GET /admin/queue":                  {},
 		"GET /api/v1/peers":                 {},
-		"POST /api/v1/peers":                {body: func(*world, object) any { return map[string]any{"url": "http://" + address()} }},
+		"POST /api/v1/peers":                {object: portal, body: func(_ *world, o object) any { return map[string]any{"url": o.id} }},
 		"GET /api/v1/peers/policy":          {},
 		"PATCH /api/v1/peers/policy":        {body: func(*world, object) any { return map[string]any{"note": apptest.Fresh("why")} }},
 		"GET /api/v1/peers/decisions":       {},
@@ -44,7 +57,7 @@ func peerCells() map[string]cell {
 		"GET /network":                      {},
 		"GET /network/{peer}":               {object: peer},
 		"GET /admin/peers":                  {},
-		"POST /admin/peers":                 {body: func(*world, object) any { return form("url", "http://"+address()) }},
+		"POST /admin/peers":                 {object: portal, body: func(_ *world, o object) any { return form("url", o.id) }},
 		"GET /admin/peers/policy":           {},
 		"POST /admin/peers/policy":          {body: fixed(form("mode", "open", "vouchers", "2", "service", "on", "max_agents", "50000", "max_megabytes", "128", "requests_per_second", "50", "calls_in", "1", "calls_out", "1", "export", "all"))},
 		"GET /admin/peers/{peer}":           {object: peer},
