@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/diskuse"
 	"agentsite/internal/fault"
 	"agentsite/store/engine"
 	"agentsite/store/space"
@@ -68,6 +69,16 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 	var err error
 	out["bytes"], err = d.Size(ctx)
 	return out, err
+}
+
+// DiskUse returns the bytes of each kind of data in the data folder, and of a database elsewhere.
+func (d *DB) DiskUse(ctx context.Context) ([]diskuse.Kind, error) {
+	list, err := diskuse.Measure(ctx, d.dir)
+	if err != nil || d.file != nil {
+		return list, err
+	}
+	size, err := d.Size(ctx)
+	return append(list, diskuse.Kind{Name: d.Name(), Hint: "On its own disk.", Bytes: size}), err
 }
 
 // readyFor is how long an answer of Ping is reused, because the endpoint is public and a write costs a

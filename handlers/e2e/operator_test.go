@@ -114,6 +114,11 @@ func TestOperator_ChangesWhoMaySignUp(t *testing.T) {
 			op.fill("#confirm", "not the password")
 			op.press("main form.stack button")
 			op.says("this is not your password")
+			op.open("/admin")
+			op.press(`nav a[href="/admin/storage"]`)
+			op.says("What fills the disk")
+			op.says("Database")
+			op.shot("operator-disk-"+name, true)
 			op.clean("settings")
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"agentsite/internal/adjust"
 	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
+	"agentsite/internal/diskuse"
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
@@ -135,13 +136,15 @@ func (d *Pages) overview(w http.ResponseWriter, r *http.Request, actor ident.Act
 			Value: pages.FormatSpan(clock.Now().Sub(d.portal.Started))})
 	}
 	if n, ok := stats["bytes"]; ok {
-		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6)})
+		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6),
+			Href: "/admin/storage"})
 	}
 	if d.portal.Meanings.State != nil {
 		text, _ := d.portal.Meanings.State.Describe()
 		v.Facts = append(v.Facts, templates.Fact{Label: "Search by meaning", Value: text})
 	}
-	v.Facts = append(v.Facts, templates.Fact{Label: "Sign-up", Value: string(d.accounts.Policy())})
+	v.Facts = append(v.Facts, templates.Fact{Label: "Sign-up", Value: string(d.accounts.Policy()),
+		Href: "/admin/settings"})
 	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "overview", Overview: v})
 }
 
@@ -322,6 +325,8 @@ type Stats interface {
 	Stats(ctx context.Context) (map[string]int64, error)
 	// GreatestStorage returns the owners of a kind with the most stored bytes, the greatest first.
 	GreatestStorage(ctx context.Context, kind quota.Kind, limit int) ([]quota.Owner, error)
+	// DiskUse returns the stored bytes by the kind of data.
+	DiskUse(ctx context.Context) ([]diskuse.Kind, error)
 	// FreeDisk returns the free bytes of the disk; ok is false if they are not known.
 	FreeDisk() (free int64, ok bool)
 }

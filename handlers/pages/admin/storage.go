@@ -1,10 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"agentsite/handlers/pages"
+	"agentsite/internal/diskuse"
 	"agentsite/internal/ident"
 	"agentsite/internal/quota"
 	"agentsite/templates"
@@ -23,6 +26,22 @@ func (d *Pages) storage(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if free, ok := d.stats.FreeDisk(); ok {
 		v.Free = quota.Text(free)
 	}
+	uses, err := d.stats.DiskUse(r.Context())
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(uses, func(a, b diskuse.Kind) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	all := int64(0)
+	for _, u := range uses {
+		all += u.Bytes
+	}
+	for _, u := range uses {
+		if u.Bytes > 0 {
+			v.Uses = append(v.Uses, templates.DiskUse{Name: u.Name, Hint: u.Hint, Size: quota.Text(u.Bytes),
+				Percent: int(u.Bytes * 100 / all)})
+		}
+	}
+	v.Total = quota.Text(all)
 	for _, kind := range quota.Kinds() {
 		list, err := d.stats.GreatestStorage(r.Context(), kind, greatestShown)
 		if err != nil {
