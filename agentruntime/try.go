@@ -49,7 +49,11 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 			Safe: "Too much is running for you or for this agent. Try again in a few seconds."}
 	}
 	defer t.queue.freeJob(job.ID)
-	s := &trySink{}
+	s, log := &trySink{}, &tryLog{}
+	if a.Kind == hub.Wasm {
+		ctx = task.WithTrace(ctx, log)
+		defer func() { out.Log = log.lines() }()
+	}
 	result, err := func() (r task.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -85,6 +89,30 @@ func agentTarget(a hub.Agent, secret string) task.Target {
 	return task.Target{ID: a.ID, Portal: a.PortalID, OwnerID: a.OwnerID, Name: a.Name,
 		Handle: a.Handle(), Kind: string(a.Kind),
 		Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
+}
+
+// tryLog keeps the log of a hosted program during a try. It implements task.Tracer.
+type tryLog struct {
+	mu   sync.Mutex // guards kept
+	kept []string
+}
+
+// AddTrace implements task.Tracer. It leaves out the requests to models, which the form does not show.
+func (l *tryLog) AddTrace(t task.Traced) {
+	if t.Head != task.TracedLog && t.Head != task.TracedTrap {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.kept) < task.MaxTraces {
+		l.kept = append(l.kept, t.Head+": "+clipText(t.Body))
+	}
+}
+
+func (l *tryLog) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept
 }
 
 // trySink keeps the text streamed so far, for a try that fails or does not end in time.

@@ -98,6 +98,7 @@ type TryRow struct {
 	HTML          SafeHTML // answer as rendered Markdown
 	Took          string   // duration of the answer, "1.2 s"
 	Reason        string   // why the answer is missing or cut
+	Log           string   // lines that a hosted program logged
 }
 
 // AgentPreview shows the agent of the form as visitors would see it once it is published.

@@ -157,7 +157,7 @@ func (r *run) Log(line string) {
 	r.meter.mu.Lock()
 	defer r.meter.mu.Unlock()
 	if len(r.meter.logs) < maxKeptLogs {
-		r.meter.logs = append(r.meter.logs, task.Traced{At: clock.Now(), Head: "log", Body: cleanText(line),
+		r.meter.logs = append(r.meter.logs, task.Traced{At: clock.Now(), Head: task.TracedLog, Body: cleanText(line),
 			Size: int64(len(line))})
 	}
 }
@@ -178,7 +178,7 @@ func (r *run) traceLogs(ctx context.Context) {
 // traceFailure gives the end of a program that failed to the owner's trace of the call, and to the operator's log.
 func (r *run) traceFailure(ctx context.Context, f *sandbox.Failure) {
 	if t := task.Trace(ctx); t != nil {
-		t.AddTrace(task.Traced{At: clock.Now(), Head: "trap", Body: cleanText(f.Text), Size: int64(len(f.Text))})
+		t.AddTrace(task.Traced{At: clock.Now(), Head: task.TracedTrap, Body: cleanText(f.Text), Size: int64(len(f.Text))})
 	}
 	r.d.cfg.Log.Debug("a hosted program failed", "agent", r.call.Agent.Name, "task", r.call.TaskID, "error", f.Text)
 }

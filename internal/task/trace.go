@@ -19,6 +19,12 @@ type Traced struct {
 	Size int64
 }
 
+// The heads of what a hosted program reports: a line of its log, and the reason of its end if it failed.
+const (
+	TracedLog  = "log"
+	TracedTrap = "trap"
+)
+
 // MaxTraced bounds a Head and a Body in bytes, MaxTraces bounds the entries that are kept of one
 // call.
 const (

@@ -103,7 +103,8 @@ func typed(in url.Values) templates.AgentFormView {
 	for i := max(0, tried-maxTries); i < tried; i++ {
 		v.Tries = append(v.Tries, templates.TryRow{Asked: cutRunes(at("tried_asked", i), maxTriedText),
 			Answer: cutRunes(at("tried_answer", i), maxTriedText),
-			Reason: cutRunes(at("tried_reason", i), 500), Took: cutRunes(at("tried_took", i), 20)})
+			Reason: cutRunes(at("tried_reason", i), 500),
+			Log: cutRunes(at("tried_log", i), maxTriedText), Took: cutRunes(at("tried_took", i), 20)})
 	}
 	return v
 }

@@ -51,7 +51,7 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
 	row := templates.TryRow{Asked: strings.TrimSpace(s.view.Ask), Answer: out.Text, Took: pages.FormatLatency(out.Took),
-		Reason: out.Reason}
+		Reason: out.Reason, Log: strings.Join(out.Log, "\n")}
 	if row.Reason == "" && out.Text == "" {
 		row.Reason = "It answered nothing."
 	}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -117,6 +118,35 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 		}
 	}
 	return row
+}
+
+// maxLogs bounds the calls whose log is shown on one page.
+const maxLogs = 10
+
+// readLog returns what a hosted program logged in the last calls that the owner made.
+func (d *Pages) readLog(ctx context.Context, actor ident.Actor, a hub.Agent, calls []hub.CallRecord) ([]templates.LogRow,
+	error) {
+	var out []templates.LogRow
+	for _, c := range calls {
+		if !c.Own || len(out) == maxLogs {
+			continue
+		}
+		list, err := d.hub.Usage.Traces(ctx, actor, a.Name, c.TaskID)
+		if err != nil {
+			return nil, err
+		}
+		row := templates.LogRow{Time: pages.FormatMoment(c.At), Href: "/agents/" + a.Name + "/owner/calls/" + c.TaskID}
+		for _, t := range list {
+			if t.Head == task.TracedLog || t.Head == task.TracedTrap {
+				row.Lines += t.Head + ": " + t.Body + "\n"
+				row.Trapped = row.Trapped || t.Head == task.TracedTrap
+			}
+		}
+		if row.Lines != "" {
+			out = append(out, row)
+		}
+	}
+	return out, nil
 }
 
 // wireLog shows an owner the recorded requests and responses of one call. An owner can see only calls

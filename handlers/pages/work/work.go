@@ -97,6 +97,11 @@ func (d *Pages) showWork(w http.ResponseWriter, r *http.Request, actor ident.Act
 		{Label: "Waits", Value: strconv.Itoa(waiting)}}
 	today := failedToday(stats.Days)
 	v.Now = append(v.Now, templates.Tile{Label: "Failed today", Value: pages.FormatNumber(int64(today))})
+	if v.IsProgram = a.Kind == hub.Wasm && a.OwnedBy(actor); v.IsProgram {
+		if v.Log, err = d.readLog(r.Context(), actor, a, stats.Calls); err != nil {
+			return err
+		}
+	}
 	if !v.Unpaid {
 		if err := d.addCost(r, actor, a, &v); err != nil {
 			return err
