@@ -187,7 +187,7 @@ func Packages(p Page, v PackagesView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<div class=\"page-head\"><h1>Packages</h1><a href=\"/docs/host\">How to publish one</a></div><p class=\"quiet\">Programs that portals share. Whoever may host programs here can run one of them as an agent.</p><div class=\"block\"><form class=\"search\" role=\"search\" action=\"/packages\"><label class=\"visually-hidden\" for=\"q\">Find a package</label>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<div class=\"page-head\"><h1>Packages</h1><a href=\"/packages/new\">Publish one</a></div><p class=\"quiet\">Programs that portals share. Whoever may host programs here can run one of them as an agent.</p><div class=\"block\"><form class=\"search\" role=\"search\" action=\"/packages\"><label class=\"visually-hidden\" for=\"q\">Find a package</label>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -347,7 +347,7 @@ func Packages(p Page, v PackagesView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = emptyState("server", "No package yet", "Write a program, and publish it with “agentsite package publish”.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("server", "No package yet", "Write a program, and publish it here or with “agentsite package publish”.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -27,6 +27,7 @@ import (
 type Directory interface {
 	Agents
 	Publish(ctx context.Context, actor ident.Actor, d hub.Draft) (hub.Agent, error)
+	Try(ctx context.Context, actor ident.Actor, name string, d hub.Draft, text string) (hub.Tried, error)
 }
 
 // PagesConfig holds the parts of a portal that the pages need.
@@ -50,6 +51,8 @@ func NewPages(cfg PagesConfig) *Pages { return &Pages{cfg} }
 func (d *Pages) Routes(r chi.Router) {
 	page := d.cfg.Site.Page
 	r.Get("/packages", page(request.Listing(d.listPackages)))
+	r.Get("/packages/new", page(request.Listing(d.newPackage)))
+	r.Post("/packages/new", page(d.publishPackage))
 	r.Get("/packages/{name}", page(request.Listing(d.showPackage)))
 	r.Post("/packages/{name}/host", page(d.hostPackage))
 	r.Get("/admin/hosting", page(d.showHosting))
@@ -174,6 +177,8 @@ func grantLabel(name string) string {
 		return "Find agents"
 	case "ask":
 		return "Ask other agents, once the person allows it"
+	case "memory":
+		return "Remember people who turn that on"
 	case "model":
 		return "Ask the portal's model"
 	}

@@ -29,6 +29,10 @@ func hostingCells() map[string]cell {
 		publishPackage(t, w.as["owner"].With(t), name, "1.0.0", same, nil)
 		return object{name: name}
 	}
+	uploaded := func(t *testing.T, w *world, actor string) object {
+		allow(t, w, actor)
+		return object{name: apptest.Fresh("pack"), hash: upload(t, w.as["owner"].With(t), "p.wasm", alone)}
+	}
 	note := func(*world, object) any { return map[string]any{"note": "It is old."} }
 	hash := func(t *testing.T, w *world, _ string) object {
 		hash := strings.Repeat("ab", 32)
@@ -37,14 +41,15 @@ func hostingCells() map[string]cell {
 	}
 	return map[string]cell{
 		"GET /api/v1/packages": {},
-		"POST /api/v1/packages": {object: func(t *testing.T, w *world, actor string) object {
-			allow(t, w, actor)
-			return object{name: apptest.Fresh("pack"), hash: upload(t, w.as["owner"].With(t), "p.wasm", alone)}
-		}, body: func(_ *world, o object) any {
+		"POST /api/v1/packages": {object: uploaded, body: func(_ *world, o object) any {
 			return map[string]any{"name": o.name, "version": "1.0.0", "summary": "Says hello.", "licence": "MIT",
 				"module": o.hash}
 		}},
-		"GET /packages":        {},
+		"GET /packages":     {},
+		"GET /packages/new": {object: allow},
+		"POST /packages/new": {object: uploaded, body: func(_ *world, o object) any {
+			return form("name", o.name, "version", "1.0.0", "summary", "Says hello.", "licence", "MIT", "module", o.hash)
+		}},
 		"GET /packages/{name}": {object: published},
 		"POST /packages/{name}/host": {object: published, body: func(*world, object) any {
 			return form("version", "1.0.0", "name", strings.ToLower(apptest.Fresh("runs")), "public", "1")

@@ -139,6 +139,19 @@ func (i *Installed) Config(have map[string]json.RawMessage) (map[string]json.Raw
 	return out, nil
 }
 
+// ConfigOf returns the settings of an agent that runs a module with all that a manifest asks for.
+func ConfigOf(m *Manifest, module string) (map[string]json.RawMessage, error) {
+	i := Installed{Package: Package{Manifest: *m}, Module: module}
+	given := []string{}
+	for _, g := range m.Grants {
+		given = append(given, g.Name)
+	}
+	if err := i.giveGrants(&given); err != nil {
+		return nil, err
+	}
+	return i.Config(nil)
+}
+
 // fetchTime bounds the time in which all portals that have a module are asked, and each of them.
 const (
 	fetchTime     = 2 * time.Minute

@@ -36,7 +36,7 @@ type Manifest struct {
 	Languages []string `json:"languages"`
 }
 
-// Grant is a function of the portal that a program needs, and the reason for operators. Name is find, ask, model, or
+// Grant is a function of the portal that a program needs, and the reason for operators. Name is find, ask, memory, model, or
 // host: with a host, for example host:api.example.org.
 type Grant struct {
 	Name string `json:"name"`
@@ -233,7 +233,9 @@ const (
 // CheckManifest cleans a manifest and reports its errors. The command line checks by it before it builds.
 func CheckManifest(m *Manifest, bounds Limits) error {
 	var c fault.Check
-	c.Field(ident.CheckForm(m.Name) == nil, "name", "use 2 to 40 of a–z, 0–9 and -, beginning with a letter")
+	// The page of a package with the name new would be the form.
+	c.Field(ident.CheckForm(m.Name) == nil && m.Name != "new", "name",
+		"use 2 to 40 of a–z, 0–9 and -, beginning with a letter")
 	c.Field(validVersion(m.Version), "version", "use a version such as 1.0.0 or 1.1.0-rc.1")
 	m.Summary, m.Licence = record.CleanLine(m.Summary), record.CleanLine(m.Licence)
 	c.Field(m.Summary != "" && len([]rune(m.Summary)) <= maxSummary, "summary",
@@ -250,7 +252,7 @@ func CheckManifest(m *Manifest, bounds Limits) error {
 		g := &m.Grants[i]
 		g.Name, g.Why = readGrant(strings.ToLower(record.CleanLine(g.Name))), record.CleanLine(g.Why)
 		c.Field(knownGrant(g.Name) && !seen[g.Name], "grants",
-			"%.80q is unknown or named twice; use find, ask, model, or host: with a host", g.Name)
+			"%.80q is unknown or named twice; use find, ask, memory, model, or host: with a host", g.Name)
 		c.Field(g.Why != "" && len(g.Why) <= record.MaxGrantReason, "grants",
 			"say for operators why it needs %.80q, in at most %d bytes", g.Name, record.MaxGrantReason)
 		seen[g.Name] = true
@@ -287,7 +289,7 @@ func knownGrant(name string) bool {
 	if host, ok := strings.CutPrefix(name, HostGrant); ok {
 		return len(name) <= record.MaxGrant && record.ValidOrigin("https://"+host)
 	}
-	return name == "find" || name == "ask" || name == "model"
+	return name == "find" || name == "ask" || name == "memory" || name == "model"
 }
 
 // compareVersions orders versions, the newest first.
@@ -319,20 +321,13 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Pack
 	if err := s.cfg.Modules.MayUpload(ctx, actor); err != nil {
 		return Package{}, err
 	}
+	if err := s.CheckDraft(actor, &d); err != nil {
+		return Package{}, err
+	}
 	if wait, ok := s.writes.Allow(actor.ID); !ok {
 		return Package{}, fault.Limited(wait, "You publish packages too fast.")
 	}
-	if err := CheckManifest(&d.Manifest, s.cfg.Bounds); err != nil {
-		return Package{}, err
-	}
-	d.Readme = record.CleanText(d.Readme)
-	m, ok := s.cfg.Modules.Find(actor.ID, strings.TrimPrefix(d.Module, "sha256:"))
-	var c fault.Check
-	c.Field(ok, "module", "names no program that you uploaded; upload it first and give its hash")
-	c.Field(len(d.Readme) <= record.MaxReadme, "readme", "use at most %d bytes", record.MaxReadme)
-	if err := c.Err(); err != nil {
-		return Package{}, err
-	}
+	m, _ := s.cfg.Modules.Find(actor.ID, d.Module) // was checked
 	now := clock.Now()
 	p := Package{Manifest: d.Manifest, ID: ident.NewID(), PortalID: string(s.cfg.Self), Verified: true,
 		AccountID: actor.ID, Author: actor.Name, Module: m.Hash, Size: m.Size, Readme: d.Readme, State: Published,
@@ -357,6 +352,25 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Pack
 	s.cfg.Changed()
 	source := hosting.Source{Name: p.Name, Version: p.Version, Portal: p.PortalID}
 	return p, s.cfg.Modules.NameSource(ctx, actor.ID, m.Hash, source)
+}
+
+// CheckDraft cleans a version and reports all its errors, without publishing it.
+func (s *Service) CheckDraft(actor ident.Actor, d *Draft) error {
+	if err := requireAuthor(actor); err != nil {
+		return err
+	}
+	merr := CheckManifest(&d.Manifest, s.cfg.Bounds)
+	d.Readme, d.Module = record.CleanText(d.Readme), strings.TrimPrefix(d.Module, "sha256:")
+	_, ok := s.cfg.Modules.Find(actor.ID, d.Module)
+	var c fault.Check
+	if merr != nil {
+		for field, text := range fault.As(merr).Fields {
+			c.Field(false, field, "%s", text)
+		}
+	}
+	c.Field(ok, "module", "names no program that you uploaded; upload it first and give its hash")
+	c.Field(len(d.Readme) <= record.MaxReadme, "readme", "use at most %d bytes", record.MaxReadme)
+	return c.Err()
 }
 
 // checkNew returns a fault if a version cannot be added. The caller holds the turn of changes.

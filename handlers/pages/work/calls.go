@@ -124,9 +124,8 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 const maxLogs = 10
 
 // readLog returns what a hosted program logged in the last calls that the owner made.
-func (d *Pages) readLog(ctx context.Context, actor ident.Actor, a hub.Agent, calls []hub.CallRecord) ([]templates.LogRow,
-	error) {
-	var out []templates.LogRow
+func (d *Pages) readLog(ctx context.Context, actor ident.Actor, a hub.Agent,
+	calls []hub.CallRecord) (out []templates.LogRow, err error) {
 	for _, c := range calls {
 		if !c.Own || len(out) == maxLogs {
 			continue
