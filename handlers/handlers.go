@@ -84,6 +84,8 @@ type Config struct {
 	Memories   *memory.Service
 	Library    *library.Service
 	Packages   *packages.Service
+	// HostingPolicies knows for whom other portals host programs; nil knows none.
+	HostingPolicies packageapi.Policies
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -189,7 +191,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		library:  librarypages.New(cfg.Library, sessions, site, cfg.URL),
 		packages: packageapi.New(cfg.Packages, directory, sessions, cfg.Host),
 		programs: packageapi.NewPages(packageapi.PagesConfig{Packages: cfg.Packages, Hosting: cfg.Hosting,
-			Hub: directory, Peers: cfg.Peers, Site: site, Markup: renderer, Host: cfg.Host}),
+			Hub: directory, Peers: cfg.Peers, Site: site, Markup: renderer, Host: cfg.Host, Policies: cfg.HostingPolicies}),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
 		pictures: pictures.New(chats, site, messages, cfg.Pictures, cfg.Log),

@@ -30,6 +30,7 @@ func New(service *hosting.Service, sessions *request.Sessions) *API { return &AP
 func (a *API) Routes(r chi.Router) {
 	r.Get("/hosting", a.sessions.API(a.getRules))
 	r.Put("/hosting", a.sessions.API(a.putRules))
+	r.Get("/hosting/policy", a.sessions.Listing(a.showPolicy))
 	r.Get("/hosting/modules", a.sessions.API(a.listModules))
 	r.Post("/hosting/modules", a.sessions.API(a.uploadModule))
 	r.Delete("/hosting/modules/{hash}", a.sessions.API(a.deleteModule))
@@ -53,6 +54,19 @@ type RulesBody struct {
 	List       *[]string       `json:"list"`
 	MaxModules *int            `json:"max_modules"`
 	MaxBytes   *int64          `json:"max_bytes"`
+}
+
+// PolicyJSON says for whom a portal hosts programs.
+type PolicyJSON struct {
+	Policy hosting.Policy `json:"policy"`
+}
+
+func (a *API) showPolicy(w http.ResponseWriter, _ *http.Request, actor ident.Actor) error {
+	policy, err := a.service.PublicPolicy(actor)
+	if err == nil {
+		respond.JSON(w, http.StatusOK, PolicyJSON{policy})
+	}
+	return err
 }
 
 func (a *API) getRules(w http.ResponseWriter, _ *http.Request, actor ident.Actor) error {

@@ -39,6 +39,14 @@ type PagesConfig struct {
 	Site     *pages.Site
 	Markup   *markup.Renderer
 	Host     string // of this portal
+	Policies Policies
+}
+
+// Policies knows for whom other portals host programs.
+type Policies interface {
+	// PoliciesOf returns the policies of portals by host. It asks those that it does not know, for a short time; a portal
+	// that does not answer is left out.
+	PoliciesOf(ctx context.Context, list []federation.Peer) map[string]hosting.Policy
 }
 
 // Pages are the pages of packages, and of the operator about hosting.
@@ -153,7 +161,7 @@ func (d *Pages) renderPackage(w http.ResponseWriter, r *http.Request, actor iden
 		}
 		v.Places = append(v.Places, place)
 	}
-	v.Elsewhere = d.otherPortals(r.Context(), p)
+	v.Elsewhere = d.otherPortals(r.Context(), actor, p)
 	return d.cfg.Site.Render(w, r, code, templates.PackagePage(d.cfg.Site.Frame(r, actor, p.Handle()), v))
 }
 
@@ -188,8 +196,14 @@ func grantLabel(name string) string {
 // maxElsewhere bounds the other portals that are offered to host a package.
 const maxElsewhere = 10
 
-// otherPortals returns reachable portals on which the package may be hosted, the fastest first.
-func (d *Pages) otherPortals(ctx context.Context, p *packages.Package) (out []templates.PackagePortal) {
+// policyTexts say for whom another portal hosts programs.
+var policyTexts = map[hosting.Policy]string{hosting.Off: "hosts no programs", hosting.Own: "its operators host",
+	hosting.List: "accounts that its operator named host", hosting.Any: "every account there hosts"}
+
+// otherPortals returns reachable portals on which the package may be hosted, the fastest first, and those that host no
+// programs last. Portals are asked for their policy only for people with an account.
+func (d *Pages) otherPortals(ctx context.Context, actor ident.Actor,
+	p *packages.Package) (out []templates.PackagePortal) {
 	if d.cfg.Peers == nil {
 		return out
 	}
@@ -197,7 +211,15 @@ func (d *Pages) otherPortals(ctx context.Context, p *packages.Package) (out []te
 		return o.State != federation.Active || o.URL == ""
 	})
 	slices.SortFunc(list, func(a, b federation.Peer) int { return int(a.RTT - b.RTT) })
-	for _, o := range list[:min(len(list), maxElsewhere)] {
+	list = list[:min(len(list), maxElsewhere)]
+	var known map[string]hosting.Policy
+	if d.cfg.Policies != nil && actor.IsPerson() {
+		known = d.cfg.Policies.PoliciesOf(ctx, list)
+	}
+	slices.SortStableFunc(list, func(a, b federation.Peer) int {
+		return rankPolicy(known[a.Host()]) - rankPolicy(known[b.Host()])
+	})
+	for _, o := range list {
 		handle := p.Name
 		if home := p.Portal; home == "" {
 			handle += "@" + d.cfg.Host
@@ -206,12 +228,20 @@ func (d *Pages) otherPortals(ctx context.Context, p *packages.Package) (out []te
 		}
 		row := templates.PackagePortal{Host: o.Host(), Href: o.URL + "/packages/" + url.PathEscape(handle) + "?version=" +
 			url.QueryEscape(p.Version)}
+		row.Policy = policyTexts[known[o.Host()]]
 		if o.RTT > 0 {
 			row.Latency = pages.FormatLatency(o.RTT)
 		}
 		out = append(out, row)
 	}
 	return out
+}
+
+func rankPolicy(p hosting.Policy) int {
+	if p == hosting.Off {
+		return 1
+	}
+	return 0
 }
 
 // hostPackage registers an agent that runs the package, with the chosen grants.

@@ -45,8 +45,9 @@ func hostingCells() map[string]cell {
 			return map[string]any{"name": o.name, "version": "1.0.0", "summary": "Says hello.", "licence": "MIT",
 				"module": o.hash}
 		}},
-		"GET /packages":     {},
-		"GET /packages/new": {object: allow},
+		"GET /packages":              {},
+		"GET /api/v1/hosting/policy": {},
+		"GET /packages/new":          {object: allow},
 		"POST /packages/new": {object: uploaded, body: func(_ *world, o object) any {
 			return form("name", o.name, "version", "1.0.0", "summary", "Says hello.", "licence", "MIT", "module", o.hash)
 		}},

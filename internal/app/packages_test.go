@@ -77,6 +77,7 @@ func TestPackages_RunOnOtherPortals(t *testing.T) {
 	t.Parallel()
 	a, b, c := apptest.Start(t), apptest.Start(t), apptest.Start(t)
 	ann, bob, cat := a.Operator(t, "ann").NewToken(), b.Operator(t, "bob").NewToken(), c.Operator(t, "cat").NewToken()
+	ann.Must(http.MethodPut, "/api/v1/hosting", map[string]string{"policy": "any"}, http.StatusOK)
 	for _, pair := range [][2]*apptest.Portal{{b, a}, {c, a}, {c, b}} {
 		if err := pair[0].Greet(t.Context(), pair[1].URL()); err != nil {
 			t.Fatal(err)
@@ -119,7 +120,8 @@ func TestPackages_RunOnOtherPortals(t *testing.T) {
 		t.Error("the page of the agent names no package")
 	}
 	page := c.LogIn(t, "cat").Must(http.MethodGet, "/packages/"+far, nil, http.StatusOK).Body
-	for _, part := range []string{"looks for others", "Host it here", "greeter@" + b.Host, "It says hello."} {
+	for _, part := range []string{"looks for others", "Host it here", "greeter@" + b.Host, "It says hello.",
+		"its operators host", "every account there hosts", b.URL() + "/packages/" + far} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page of the package lacks %q", part)
 		}

@@ -306,7 +306,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
-		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages, Peers: p.peers, Servers: p.newServers(),
+		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages,
+		HostingPolicies: newHostingPolicies(p), Peers: p.peers, Servers: p.newServers(),
 		Pictures: pictureClient(allow), Queue: p, Examiner: p, Settings: p.settings, Live: p.live, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {

@@ -378,6 +378,14 @@ func (s *Service) Rules(actor ident.Actor) (Rules, error) {
 	return s.readRules(), nil
 }
 
+// PublicPolicy returns the policy for readers who look for a portal that hosts their program.
+func (s *Service) PublicPolicy(actor ident.Actor) (Policy, error) {
+	if actor.IsPerson() && !actor.May(ident.AgentsRead) {
+		return "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	return s.readRules().Policy, nil
+}
+
 func requireOperator(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in as an operator.")
