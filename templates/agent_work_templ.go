@@ -163,7 +163,7 @@ func programLog(list []LogRow) templ.Component {
 			templ_7745c5c3_Var5 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<section class=\"block own-log\" id=\"log\" aria-labelledby=\"log-title\"><h2 id=\"log-title\">Log of your calls</h2><p class=\"quiet\">The lines that the program logged, and the reason of its end if it crashed. Nobody else sees them, and you do not see those of others’ calls.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<section class=\"block own-log\" id=\"log\" aria-labelledby=\"log-title\"><h2 id=\"log-title\">Log of your calls</h2><p class=\"quiet\">The lines that the program logged, and the reason of its end if it crashed. Only you see them. Those of other people’s calls are not kept for you.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

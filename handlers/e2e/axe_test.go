@@ -155,7 +155,7 @@ func TestAxe(t *testing.T) {
 			http.StatusOK)
 		a := visit(t, root, p, desk).as(rob).axed(source)
 		for _, x := range []struct{ name, path string }{
-			{"packages", "/packages"}, {"package", "/packages/hello"}, {"hosting", "/admin/hosting"},
+			{"packages", "/packages"}, {"publish", "/packages/new"}, {"package", "/packages/hello"}, {"hosting", "/admin/hosting"},
 		} {
 			a.open(x.path)
 			a.axe(x.name, nil)
