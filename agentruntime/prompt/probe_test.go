@@ -47,7 +47,7 @@ func TestProbe(t *testing.T) {
 		"no model":        {nil, target(base, "sk-0", ""), hub.Unreachable, "The agent names no model. Its owner should choose one."},
 		"gone":            {nil, target(gone, "sk-0", "m"), hub.Unreachable, ""},
 		"page":            {nil, target(answers(t, 200, "<html>"), "sk-0", "m"), hub.WrongProtocol, "The endpoint does not speak the OpenAI API: it answered with a web page."},
-		"key":             {nil, target(answers(t, 401, `{"error":"bad sk-1"}`), "sk-1", "m"), hub.NeedsAuth, "The endpoint refused the key."},
+		"key":             {nil, target(answers(t, 401, `{"error":"bad sk-1"}`), "sk-1", "m"), hub.NeedsAuth, `The endpoint refused the key. The server said "bad [key]".`},
 		"key in words":    {nil, target(answers(t, 500, `{"error":{"message":"broken by sk-1"}}`), "sk-1", "m"), hub.Unreachable, "The model's server failed (HTTP 500): broken by [key]"},
 		"bad settings":    {nil, hub.Target{Endpoint: base, Config: json.RawMessage(`{"instructions":7}`)}, hub.Unknown, "The agent's settings cannot be read."},
 		"no portal model": {nil, target("", "", ""), hub.Unreachable, "This portal has no model of its own; the agent's owner should give the address of one."},
