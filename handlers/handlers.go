@@ -84,7 +84,7 @@ type Config struct {
 	Memories   *memory.Service
 	Library    *library.Service
 	Packages   *packages.Service
-	// HostingPolicies knows for whom other portals host programs; nil knows none.
+	// HostingPolicies knows the hosting policies of other portals; nil knows none.
 	HostingPolicies packageapi.Policies
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.

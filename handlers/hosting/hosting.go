@@ -56,7 +56,7 @@ type RulesBody struct {
 	MaxBytes   *int64          `json:"max_bytes"`
 }
 
-// PolicyJSON says for whom a portal hosts programs.
+// PolicyJSON is the hosting policy of a portal.
 type PolicyJSON struct {
 	Policy hosting.Policy `json:"policy"`
 }

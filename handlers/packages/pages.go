@@ -42,7 +42,7 @@ type PagesConfig struct {
 	Policies Policies
 }
 
-// Policies knows for whom other portals host programs.
+// Policies knows the hosting policies of other portals.
 type Policies interface {
 	// PoliciesOf returns the policies of portals by host. It asks those that it does not know, for a short time; a portal
 	// that does not answer is left out.
@@ -196,7 +196,7 @@ func grantLabel(name string) string {
 // maxElsewhere bounds the other portals that are offered to host a package.
 const maxElsewhere = 10
 
-// policyTexts say for whom another portal hosts programs.
+// policyTexts are the hosting policies in words.
 var policyTexts = map[hosting.Policy]string{hosting.Off: "hosts no programs", hosting.Own: "its operators host",
 	hosting.List: "accounts that its operator named host", hosting.Any: "every account there hosts"}
 

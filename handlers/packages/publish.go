@@ -43,7 +43,7 @@ func (d *Pages) renderPublish(w http.ResponseWriter, r *http.Request, actor iden
 	return d.cfg.Site.Render(w, r, code, templates.PublishPackage(d.cfg.Site.Frame(r, actor, "Publish a package"), v))
 }
 
-// publishPackage reads the form and does what the pressed button says: it tries the module, shows a preview, or
+// publishPackage reads the form and acts by the pressed button: it tries the module, shows a preview, or
 // publishes.
 func (d *Pages) publishPackage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
@@ -218,7 +218,7 @@ func (d *Pages) previewOf(draft *packages.Draft) *templates.PackageView {
 	return out
 }
 
-// tryPackage runs the module with all that its manifest asks for, and puts the answer and the log into the form.
+// tryPackage runs the module with all grants of its manifest, and puts the answer and the log into the form.
 func (d *Pages) tryPackage(r *http.Request, actor ident.Actor, v *templates.PublishView,
 	draft *packages.Draft) error {
 	config, err := packages.ConfigOf(&draft.Manifest, strings.TrimPrefix(v.Module, "sha256:"))

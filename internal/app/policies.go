@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// hostingPolicies implements packages.Policies of the handlers: it asks other portals for whom they host programs, and
+// hostingPolicies implements packages.Policies of the handlers: it asks other portals for their hosting policy, and
 // keeps the answers for a while, because pages of packages are read often.
 type hostingPolicies struct {
 	portal *Portal

@@ -21,9 +21,8 @@ type Tried struct {
 	Text  string
 	// Reason explains a State other than completed.
 	Reason string
-	// Log has the lines that a hosted program logged, and its trap if it ended by one.
-	Log  []string
 	Took   time.Duration
+	Log    []string // lines of a hosted program, with its trap
 }
 
 const (

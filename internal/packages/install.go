@@ -139,7 +139,7 @@ func (i *Installed) Config(have map[string]json.RawMessage) (map[string]json.Raw
 	return out, nil
 }
 
-// ConfigOf returns the settings of an agent that runs a module with all that a manifest asks for.
+// ConfigOf returns the settings of an agent that runs a module with all grants of a manifest.
 func ConfigOf(m *Manifest, module string) (map[string]json.RawMessage, error) {
 	i := Installed{Package: Package{Manifest: *m}, Module: module}
 	given := []string{}

@@ -19,7 +19,7 @@ type Traced struct {
 	Size int64
 }
 
-// The heads of what a hosted program reports: a line of its log, and the reason of its end if it failed.
+// The heads of the reports of a hosted program: a line of its log, and the reason of its end if it failed.
 const (
 	TracedLog  = "log"
 	TracedTrap = "trap"

@@ -123,7 +123,7 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 // maxLogs bounds the calls whose log is shown on one page.
 const maxLogs = 10
 
-// readLog returns what a hosted program logged in the last calls that the owner made.
+// readLog returns the log of a hosted program during the last calls that the owner made.
 func (d *Pages) readLog(ctx context.Context, actor ident.Actor, a hub.Agent,
 	calls []hub.CallRecord) (out []templates.LogRow, err error) {
 	for _, c := range calls {
