@@ -104,7 +104,7 @@ func typed(in url.Values) templates.AgentFormView {
 		v.Tries = append(v.Tries, templates.TryRow{Asked: cutRunes(at("tried_asked", i), maxTriedText),
 			Answer: cutRunes(at("tried_answer", i), maxTriedText),
 			Reason: cutRunes(at("tried_reason", i), 500),
-			Log: cutRunes(at("tried_log", i), maxTriedText), Took: cutRunes(at("tried_took", i), 20)})
+			Log:    cutRunes(at("tried_log", i), maxTriedText), Took: cutRunes(at("tried_took", i), 20)})
 	}
 	return v
 }
