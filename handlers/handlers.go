@@ -32,6 +32,7 @@ import (
 	"agentsite/handlers/pages/manual"
 	"agentsite/handlers/pages/members"
 	"agentsite/handlers/pages/message"
+	"agentsite/handlers/pages/people"
 	"agentsite/handlers/pages/pictures"
 	"agentsite/handlers/pages/work"
 	personalpages "agentsite/handlers/personal"
@@ -52,6 +53,7 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/packages"
 	"agentsite/internal/personal"
+	"agentsite/internal/profile"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
 	"agentsite/internal/team"
@@ -86,6 +88,7 @@ type Config struct {
 	Packages   *packages.Service
 	// HostingPolicies knows the hosting policies of other portals; nil knows none.
 	HostingPolicies packageapi.Policies
+	Profiles        *profile.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -127,6 +130,7 @@ type Routes struct {
 	pictures *pictures.Pages
 	program  *program.Pages
 	manual   *manual.Pages
+	people   *people.Pages
 	personal *personalpages.Handlers
 	hosting  *hostingapi.API
 	memories *memorypages.Handlers
@@ -160,7 +164,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	}
 	renderer := markup.New()
 	sessions := request.NewSessions(accounts, cfg.CookieName, cfg.Secure, cfg.Log)
-	site := pages.NewSite(portal, accounts, directory, sessions, renderer, cfg.Log)
+	site := pages.NewSite(portal, accounts, directory, sessions, cfg.Profiles, renderer, cfg.Log)
 	searches := search.New(portal, directory, cfg.Connections)
 	attachments := files.New(chats, site)
 	messages := message.New(directory, site, renderer, cfg.Log)
@@ -185,7 +189,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
-			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, site),
+			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, cfg.Profiles, site),
+		people:   people.New(cfg.Profiles, directory, site),
 		hosting:  hostingapi.New(cfg.Hosting, sessions),
 		memories: memorypages.New(cfg.Memories, cfg.Grants, directory, sessions, site),
 		library:  librarypages.New(cfg.Library, sessions, site, cfg.URL),
@@ -226,6 +231,7 @@ func (h *Routes) Pages(r chi.Router) {
 	h.agents.Routes(r)
 	h.work.Routes(r)
 	h.members.Routes(r)
+	h.people.Routes(r)
 	h.pictures.Routes(r)
 	h.program.Routes(r)
 	h.embed.Routes(r)

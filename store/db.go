@@ -32,6 +32,7 @@ import (
 	"agentsite/store/packages"
 	"agentsite/store/personal"
 	"agentsite/store/postgres"
+	"agentsite/store/profiles"
 	"agentsite/store/quotas"
 	"agentsite/store/replica"
 	"agentsite/store/space"
@@ -70,6 +71,7 @@ type DB struct {
 	Modules  *modules.Modules
 	Memories *memories.Memories
 	Library  *library.Library
+	Profiles *profiles.Profiles
 	Packages *packages.Packages
 	Teams    *teams.Teams
 	Talks    *chats.Summaries
@@ -228,6 +230,7 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Models: models.New(f), Halts: halts.New(f), Adjusted: adjusted.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
 		Memories: memories.New(f, bounds),
 		Library:  library.New(f, bounds),
+		Profiles: profiles.New(f),
 		Packages: packages.New(f),
 		Talks:    chats.NewSummaries(f),
 		Peers:    newPeers(f), Words: word, Quotas: bounds, Space: disk,

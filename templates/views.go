@@ -19,6 +19,7 @@ type Page struct {
 	User         *User  // the account that is logged in, nil for none
 	Guest        bool   // the visitor has no account but has conversations
 	CanSignUp    bool
+	Theme        string // light or dark, "" follows the system
 	Flash        string // sentence about the result of the last action, "" for none
 	FlashKind    string // "ok" (default), "info", "warn" or "error"
 	Version      string
@@ -33,6 +34,7 @@ type Page struct {
 // User is the account that is logged in, as the header shows it.
 type User struct {
 	Name     string
+	Picture  string // address of its picture, "" for none
 	Operator bool
 	Unread   int
 }

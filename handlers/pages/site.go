@@ -20,6 +20,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/profile"
 	"agentsite/templates"
 )
 
@@ -30,6 +31,7 @@ type Site struct {
 	accounts *account.Service
 	hub      *hub.Service
 	sessions *request.Sessions
+	profiles *profile.Service // nil shows no pictures of people
 	markup   *markup.Renderer
 	shared   shared
 	log      *slog.Logger
@@ -37,9 +39,9 @@ type Site struct {
 
 // NewSite returns the shared parts of the pages of a portal.
 func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Service, sessions *request.Sessions,
-	renderer *markup.Renderer,
-	log *slog.Logger) *Site {
-	return &Site{portal: portal, accounts: accounts, hub: agents, sessions: sessions, markup: renderer,
+	profiles *profile.Service, renderer *markup.Renderer, log *slog.Logger) *Site {
+	return &Site{portal: portal, accounts: accounts, hub: agents, sessions: sessions, profiles: profiles,
+		markup: renderer,
 		shared: newShared(), log: log}
 }
 
@@ -54,6 +56,10 @@ func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates
 	}
 	if actor.IsPerson() {
 		p.User = &templates.User{Name: actor.Name, Operator: actor.IsOperator()}
+		look := d.profiles.Look(r.Context(), actor)
+		if p.Theme = look.Theme; look.Picture != "" {
+			p.User.Picture = templates.PersonPictureHref(actor.Name, look.Picture)
+		}
 		p.Notices = d.countUnread(r.Context(), actor)
 	}
 	return p
@@ -65,11 +71,19 @@ func (d *Site) Render(w http.ResponseWriter, r *http.Request, code int, c templ.
 	nonce := respond.NewNonce()
 	buf := respond.NewBuffer()
 	defer respond.FreeBuffer(buf)
-	if err := c.Render(templ.WithNonce(r.Context(), nonce), buf); err != nil {
+	if err := c.Render(templ.WithNonce(d.WithFaces(r.Context()), nonce), buf); err != nil {
 		return err
 	}
 	respond.WritePage(w, code, nonce, buf)
 	return nil
+}
+
+// WithFaces returns a context in which templates show the pictures of people.
+func (d *Site) WithFaces(ctx context.Context) context.Context {
+	if d.profiles == nil {
+		return ctx
+	}
+	return templates.WithFaces(ctx, func(name string) string { return d.profiles.Picture(ctx, name) })
 }
 
 // PageError answers with an error as a page.

@@ -197,6 +197,15 @@ func chatCells() map[string]cell {
 		"GET /shared/{secret}/files/{hash}/preview": {object: shared},
 		"GET /files/{hash}":                         {object: file},
 		"GET /files/{hash}/preview":                 {object: file},
-		"POST /account/chat":                        {body: fixed(form("notify", "mentions", "quiet_from", "22:00", "quiet_to", "07:00", "zone", "Europe/Berlin"))},
+		"POST /account/profile":                     {body: fixed(form("display_name", "A. Person"))},
+		"POST /account/theme":                       {body: fixed(form("theme", "dark"))},
+		"POST /account/notices":                     {body: fixed(form("notice", "mention"))},
+		"GET /people/{name}": {object: func(t *testing.T, w *world, actor string) object {
+			return object{name: "nobody-at-all"}
+		}},
+		"GET /people/{name}/picture": {object: func(t *testing.T, w *world, actor string) object {
+			return object{name: "nobody-at-all"}
+		}},
+		"POST /account/chat": {body: fixed(form("notify", "mentions", "quiet_from", "22:00", "quiet_to", "07:00", "zone", "Europe/Berlin"))},
 	}
 }

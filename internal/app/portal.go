@@ -55,6 +55,7 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/packages"
 	"agentsite/internal/popularity"
+	"agentsite/internal/profile"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
@@ -308,6 +309,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages,
 		HostingPolicies: newHostingPolicies(p), Peers: p.peers, Servers: p.newServers(),
+		Profiles: profile.New(p.db.Profiles, &p.hub.Names),
 		Pictures: pictureClient(allow), Queue: p, Examiner: p, Settings: p.settings, Live: p.live, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {

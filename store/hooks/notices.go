@@ -23,7 +23,13 @@ func (d *Inbox) AddNotice(ctx context.Context, n hub.Notice) error {
 	return d.db.Write(ctx, func(t engine.Tx) error { return insertNotice(t, n) })
 }
 
+// insertNotice stores a notice unless the account switched off its kind.
 func insertNotice(t engine.Tx, n hub.Notice) error {
+	var muted bool
+	if err := t.Get(&muted, `SELECT EXISTS (SELECT 1 FROM profiles WHERE account_id = ?
+		AND ' ' || muted || ' ' LIKE '% ' || ? || ' %')`, n.AccountID, n.Kind); err != nil || muted {
+		return err
+	}
 	if _, err := t.Exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt),
 		clock.Milli(n.ReadAt)); err != nil {

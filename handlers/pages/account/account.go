@@ -24,6 +24,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/models"
 	"agentsite/internal/notify"
+	"agentsite/internal/profile"
 	"agentsite/internal/task"
 	"agentsite/internal/usage"
 	"agentsite/templates"
@@ -44,6 +45,7 @@ type Pages struct {
 	ceilings *usage.Ceilings
 	models   *models.Service
 	tasks    *task.Service
+	profiles *profile.Service
 	site     *pages.Site
 }
 
@@ -51,15 +53,17 @@ type Pages struct {
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
 	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service, ceilings *usage.Ceilings, named *models.Service,
-	tasks *task.Service, site *pages.Site) *Pages {
+	tasks *task.Service, profiles *profile.Service, site *pages.Site) *Pages {
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
-		storage: storage, grants: grants, usage: used, ceilings: ceilings, models: named, tasks: tasks, site: site}
+		storage: storage, grants: grants, usage: used, ceilings: ceilings, models: named, tasks: tasks, profiles: profiles, site: site}
 }
 
 // done maps ?done= to the confirmation that the page shows after a form.
 var done = map[string]string{
 	"email":         "Your mail address is saved.",
 	"password":      "Your password is changed. You are signed out everywhere else.",
+	"profile":       "Your profile is saved.",
+	"notices":       "Saved. The bell lists the kinds you chose.",
 	"told":          "Saved. You get notifications as you chose.",
 	"revoked":       "The token is revoked. Nothing can use it any more.",
 	"agent-deleted": "The agent is gone.",
@@ -118,6 +122,9 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 	}
 	v.Name, v.Handle, v.Operator, v.Since, v.MinPassword = me.Name, d.site.FullHandle(me.Name), me.Operator,
 		pages.FormatMoment(me.CreatedAt), account.MinPassword
+	if err := d.lookView(r, actor, &v); err != nil {
+		return err
+	}
 	if v.Storage, err = d.storageView(r, actor); err != nil {
 		return err
 	}
@@ -330,6 +337,9 @@ func (d *Pages) Routes(r chi.Router) {
 		r.Post("/account/email", d.site.Page(d.setEmail))
 	}
 	r.Post("/account/chat", d.site.Page(d.setPrefs))
+	r.Post("/account/profile", d.site.Page(d.setProfile))
+	r.Post("/account/theme", d.site.Page(d.setTheme))
+	r.Post("/account/notices", d.site.Page(d.setNotices))
 	r.Post("/account/block", d.site.Page(d.blockPerson))
 	r.Post("/account/unblock", d.site.Page(d.unblockPerson))
 	r.Post("/account/sessions/end", d.site.Page(d.endSessions))

@@ -10,7 +10,7 @@ import (
 )
 
 func TestFacts_SpeakOfNoOwnerWhereThereIsNone(t *testing.T) {
-	site := pages.NewSite(address.Portal{}, nil, hub.New(hub.Ports{}, hub.Config{Portal: "portal.test"}), nil, nil, nil)
+	site := pages.NewSite(address.Portal{}, nil, hub.New(hub.Ports{}, hub.Config{Portal: "portal.test"}), nil, nil, nil, nil)
 	a := hub.Agent{Kind: hub.MCP, Endpoint: "https://tools.example/mcp", Proof: hub.Proof{State: hub.Unproven}}
 	for _, c := range []struct{ owner, publisher, says string }{
 		{"ann", "", "ann"}, {"", "example.com", "example.com"}, {"", "", "unknown"},

@@ -269,7 +269,7 @@ func (d *Renderer) MessageHTML(m chat.Message) string {
 func (d *Renderer) renderFragment(key, id string, v templates.MessageView) string {
 	var buf bytes.Buffer
 	// The result is shared by several clients, so no client's context is used.
-	if err := templates.Message(v).Render(context.Background(), &buf); err != nil {
+	if err := templates.Message(v).Render(d.site.WithFaces(context.Background()), &buf); err != nil {
 		d.log.Error("render message", "message", id, "error", err)
 		return ""
 	}

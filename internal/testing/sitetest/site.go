@@ -33,6 +33,7 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/liveness"
 	"agentsite/internal/notify"
+	"agentsite/internal/profile"
 	"agentsite/internal/registry"
 	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
@@ -192,7 +193,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := handlers.Config{Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Queue: s, Halts: halt.New(db.Halts, s.Hub, nil, nil), Log: log,
+	cfg := handlers.Config{Profiles: profile.New(opened.Profiles, &s.Hub.Names), Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Queue: s, Halts: halt.New(db.Halts, s.Hub, nil, nil), Log: log,
 		Connections: request.NewConnections(request.ConnectionLimits{All: 1000, PerAddress: 1000, Sockets: 100, Streams: 100})}
 	edit(&cfg)
 	s.Routes = handlers.New(s.Accounts, s.Hub, s.Chat, s.Tasks, db, cfg)
