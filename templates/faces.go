@@ -14,7 +14,7 @@ func PersonPictureHref(name, hash string) string {
 type facesKey struct{}
 
 // WithFaces returns a context in which pages show the pictures of people. hashOf returns the hash of the picture that
-// everybody may see of the person with a name, "" for none.
+// all may see of the person with a name, "" for none.
 func WithFaces(ctx context.Context, hashOf func(name string) string) context.Context {
 	return context.WithValue(ctx, facesKey{}, hashOf)
 }

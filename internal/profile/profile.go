@@ -42,7 +42,7 @@ const (
 // Themes are the looks of pages; "" follows the system.
 var Themes = []string{"", "light", "dark"}
 
-// Profile is what is stored of an account. The zero Profile is that of an account that changed nothing.
+// Profile is the stored look of an account. The zero Profile is that of an account that changed nothing.
 type Profile struct {
 	AccountID, Name string
 	DisplayName     string
@@ -141,7 +141,7 @@ func (s *Service) Look(ctx context.Context, actor ident.Actor) Profile {
 	return p
 }
 
-// Picture returns the hash of the picture that everybody may see of a person; "" for none and on errors.
+// Picture returns the hash of the picture that all may see of a person; "" for none and on errors.
 func (s *Service) Picture(ctx context.Context, name string) string {
 	if s == nil || ident.CheckForm(name) != nil {
 		return ""
@@ -246,7 +246,7 @@ func (s *Service) OpenPicture(ctx context.Context, actor ident.Actor, name strin
 	return png, p.Picture, err
 }
 
-// Show returns a person as the actor may see it. A person who shows nothing and has no public agent is as absent as one
+// Show returns a person as the actor may see it. A person that shows nothing and has no public agent is as absent as one
 // that does not exist.
 func (s *Service) Show(ctx context.Context, actor ident.Actor, name string) (Public, error) {
 	p, err := s.find(ctx, name)

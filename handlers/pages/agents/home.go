@@ -22,7 +22,7 @@ const (
 )
 
 // homeLists are the lists of the start page. They are the same for all readers, because the index holds only agents
-// that everybody may see.
+// that all may see.
 type homeLists struct {
 	alive       int
 	agents, new []templates.AgentCard
