@@ -1,6 +1,7 @@
 package account
 
 import (
+	"mime"
 	"net/http"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"agentsite/handlers/pages/cost"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/profile"
@@ -63,6 +65,13 @@ func (d *Pages) lookView(r *http.Request, actor ident.Actor, v *templates.Accoun
 
 // setProfile stores the picture, the display name and whether others see them.
 func (d *Pages) setProfile(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t == "multipart/form-data" {
+		const most = request.MaxForm + profile.MaxPictureBytes + 1024
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		if err := r.ParseMultipartForm(most); err != nil {
+			return fault.Wrap(fault.Invalid, err, "The form could not be read. A picture may have at most 2 MiB.")
+		}
+	}
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err
