@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/adjust", "internal/diskuse", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/library", "internal/packages", "internal/profile", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/library", "internal/packages", "internal/profile", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/agentname", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -118,9 +118,10 @@ var may = map[string][]string{
 	// line.
 	"internal/linkwire": leaves,
 	// schema reads JSON Schema for forms and validation.
-	"internal/schema": leaves,
-	"internal/a2a":    with(leaves, "internal/task", "internal/hub"),
-	"internal/index":  with(leaves, "internal/hub"),
+	"internal/schema":    leaves,
+	"internal/a2a":       with(leaves, "internal/agentname", "internal/task", "internal/hub"),
+	"internal/agentname": {"internal/ident"},
+	"internal/index":     with(leaves, "internal/hub"),
 	// embedding searches the index by vectors of a server.
 	"internal/embedding": with(leaves, "internal/hub", "internal/index"),
 	// notify sends notifications to other servers. The services do not depend on it.

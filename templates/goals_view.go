@@ -36,7 +36,7 @@ type GoalForm struct {
 	Examples                                                                           []string
 	Previewed                                                                          bool
 	Parts                                                                              []GoalPart
-	Expected                                                                           string // what it may cost
+	Expected                                                                           string // the likely cost
 }
 
 // GoalPick is an agent that fits a part, and the reason.
@@ -75,7 +75,8 @@ type GoalView struct {
 	// Link is a link for readers that was made now. Shares are the valid ones.
 	Link   string
 	Shares []GoalShare
-	// At is the event after which the goal is shown, Last its last event. With Past it is shown as it was, without forms.
+	// At is the event after which the goal is shown, Last its last event. With Past it is shown as it was, without
+	// forms.
 	At, Last int64
 	Past     bool
 }

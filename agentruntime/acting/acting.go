@@ -55,7 +55,8 @@ type Servers interface {
 		err error)
 }
 
-// Memories keeps the memories that agents have of the person behind a call. The sentence of a *fault.Error is for the agent.
+// Memories keeps the memories that agents have of the person behind a call. The sentence of a *fault.Error is for the
+// agent.
 type Memories interface {
 	Remember(ctx context.Context, call task.Call, text string) error
 	// Recall returns the agent's memories that fit a query.

@@ -122,8 +122,8 @@ func (a asking) CallTool(ctx context.Context, c prompt.Invocation) (text string,
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
 			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 			defer cancel()
-			// The error of StopTask is dropped: the caller gets err, the reason why the wait ended. A question that goes
-			// on ends when its budget is used up.
+			// The error of StopTask is dropped: the caller gets err, the reason why the wait ended. A question that
+			// goes on ends when its budget is used up.
 			_ = a.tools.chats.StopTask(stopping, actor, asked.Task.ID, "Stopped with the agent that asked.")
 		}
 		return "", false, err

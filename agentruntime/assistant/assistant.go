@@ -1,6 +1,6 @@
-// Package assistant lets the built-in agents assistant and guide answer by the portal's model. Both get the notes of the
-// guide's rules about each message, so that they know the directory and the manual without a call of a tool. Without an
-// answer of the model, as when visitors have used up their share of the day, the rules answer.
+// Package assistant lets the built-in agents assistant and guide answer by the portal's model. Both get the notes of
+// the guide's rules about each message, so that they know the directory and the manual without a call of a tool.
+// Without an answer of the model, as when visitors have used up their share of the day, the rules answer.
 package assistant
 
 import (
@@ -56,8 +56,8 @@ func NewDraft() hub.Draft {
 		Skills: &skills, Config: map[string]json.RawMessage{}}
 }
 
-// usesModel reports whether the call is answered by the model. The guide answers other agents by its rules, because they
-// only look for agents.
+// usesModel reports whether the call is answered by the model. The guide answers other agents by its rules, because
+// they only look for agents.
 func (d *Driver) usesModel(call task.Call) bool {
 	switch call.Agent.Name {
 	case Name:
@@ -109,8 +109,8 @@ const (
 	asGuide = `You are the guide of this portal. You help people to find agents and answer questions about the portal from the notes. For other work, name an agent that does it, or say that there is none. `
 )
 
-// addInstructions returns the call with the settings of an agent that is instructions, and with the notes of the rules as an
-// earlier message. They hold texts of strangers and must not stand among the instructions.
+// addInstructions returns the call with the settings of an agent that is instructions, and with the notes of the rules
+// as an earlier message. They hold texts of strangers and must not stand among the instructions.
 func (d *Driver) addInstructions(ctx context.Context, call task.Call) (task.Call, error) {
 	cfg := hub.PromptConfig{Instructions: asAssistant + about, Tools: []string{grant.Find, grant.Ask}}
 	if call.Agent.Name == guideName {
@@ -170,8 +170,8 @@ func (s *watchedSink) Resume() {
 	}
 }
 
-// AnswerAtOnce returns an agent for answers that are given at once. It refuses calls that the model answers: a checkpoint
-// says that the answer needs a task.
+// AnswerAtOnce returns an agent for answers that are given at once. It refuses calls that the model answers: a
+// checkpoint says that the answer needs a task.
 func (d *Driver) AnswerAtOnce() task.Agent { return instant{d} }
 
 type instant struct{ d *Driver }

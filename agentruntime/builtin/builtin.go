@@ -140,8 +140,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	return task.Done(answer), nil
 }
 
-// CollectNotes returns the answer of the guide to a call, for an agent that answers by a model; "" for a message that is no
-// question.
+// CollectNotes returns the answer of the guide to a call, for an agent that answers by a model; "" for a message that
+// is no question.
 func (d *Driver) CollectNotes(ctx context.Context, call task.Call) (string, error) {
 	switch classifyMessage(questionText(call, call.Agent.Name)) {
 	case introduce, greet, thank:

@@ -53,8 +53,8 @@ func answerQuestion(call task.Call, now time.Time) string {
 	return notUnderstood(err, "")
 }
 
-// answerPart answers the task of a team that needs the results of earlier ones: it puts their value where the task refers
-// to it, with its unit if that makes sense.
+// answerPart answers the task of a team that needs the results of earlier ones: it puts their value where the task
+// refers to it, with its unit if that makes sense.
 func answerPart(question, results string, now time.Time) string {
 	value := handover.Value(results)
 	for _, before := range []string{value, handover.Number(value)} {

@@ -103,8 +103,8 @@ func (a *answer) addData(v any, room int) {
 	a.parts = append(a.parts, task.Part{Data: b, MediaType: "application/json"})
 }
 
-// saysResult reports whether v is {"result": X}, in which the Python SDK wraps values that are no objects, and the texts
-// of the answer say X: as a text, as JSON, or as one text for each item of a list.
+// saysResult reports whether v is {"result": X}, in which the Python SDK wraps values that are no objects, and the
+// texts of the answer say X: as a text, as JSON, or as one text for each item of a list.
 func (a *answer) saysResult(v any) bool {
 	wrapped, _ := v.(map[string]any)
 	x, ok := wrapped["result"]

@@ -63,7 +63,7 @@ func mendMessage(raw []byte, methodOf func(id string) (method string, exact json
 	return encodeOr(msg, raw)
 }
 
-// unwrapMessage returns the message in what a server sent as one JSON text: without a mark and text after it, out of a
+// unwrapMessage returns the message in an answer that is one JSON text: without a mark and text after it, out of a
 // list of one, and out of events.
 func unwrapMessage(raw []byte) []byte {
 	b := bytes.TrimSpace(lenientjson.TrimMark(raw))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/internal/a2a"
+	"agentsite/internal/agentname"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -128,7 +129,7 @@ func (s *session) describeSelf(endpoint string, cfg hub.MCPConfig, tools []offer
 		return hub.Described{}, fmt.Errorf("write settings: %w", err)
 	}
 	d := hub.Described{
-		Name:        a2a.ProposeName(name, endpoint),
+		Name:        agentname.Propose(name, endpoint),
 		Title:       title,
 		Description: describeTools(cfg, host, more),
 		Kind:        hub.MCP,

@@ -218,8 +218,8 @@ func (b *Daily) countAmount(who string, guest bool, n int64) {
 	}
 }
 
-// settleAmount replaces the amount that was set aside by the used one and stores it. If the ledger fails, it is added to
-// the spender's next settlement.
+// settleAmount replaces the amount that was set aside by the used one and stores it. If the ledger fails, it is added
+// to the spender's next settlement.
 func (b *Daily) settleAmount(ctx context.Context, day, who string, guest bool, aside, used int64) {
 	b.mu.Lock()
 	write := used

@@ -27,8 +27,8 @@ const MaxRelayed = 2 * MaxShown
 // Error implements error.
 func (a *AskedBack) Error() string { return a.Agent + " needs an answer of the person" }
 
-// Shown returns the question as the person sees it, with the name of the agent that gets the answer, and its short form.
-// The question is whole, because its end has the call that the person may agree to.
+// Shown returns the question as the person sees it, with the name of the agent that gets the answer, and its short
+// form. The question is whole, because its end has the call that the person may agree to.
 func (a *AskedBack) Shown() (text, short string) {
 	agent := cleanName(a.Agent)
 	return fmt.Sprintf("`%s` asks you, and gets your answer:\n\n%s", agent, a.Question),

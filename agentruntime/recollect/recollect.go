@@ -80,8 +80,8 @@ func New(cfg Config) *Keeper {
 var errNoPlace = fault.New(fault.Forbidden,
 	"You have a memory only of people with an account on this portal, and only when they write to you themselves.")
 
-// placeOf returns the place that the agent of a call may remember in; ok is false if there is none. There is none for an
-// answer of the person that agents passed on either, because an agent gets the result.
+// placeOf returns the place that the agent of a call may remember in; ok is false if there is none. There is none for
+// an answer of the person that agents passed on either, because an agent gets the result.
 func (k *Keeper) placeOf(ctx context.Context, call task.Call) (u memory.Use, ok bool, err error) {
 	if call.Caller.Kind != string(ident.Person) && call.Caller.Kind != string(ident.Operator) {
 		return u, false, nil

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/agentruntime/model"
 	"agentsite/internal/a2a"
+	"agentsite/internal/agentname"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -130,7 +131,7 @@ func (r *Reader) readModels(ctx context.Context, base string) (hub.Described, er
 	}
 	d := hub.Described{
 		Models:      ids[:min(len(ids), maxModelsShown)],
-		Name:        a2a.ProposeName(cfg.Model, base),
+		Name:        agentname.Propose(cfg.Model, base),
 		Title:       a2a.Line(cfg.Model, 100),
 		Description: "A model at " + host + ".",
 		Kind:        hub.OpenAI,

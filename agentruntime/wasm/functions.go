@@ -116,8 +116,8 @@ func (r *run) useMemory(ctx context.Context, arg []byte) ([]byte, error) {
 	return json.Marshal(map[string]string{"text": text})
 }
 
-// useLibrary lists, reads or writes files of the person. The argument is {"list": prefix}, {"read": path, "offset": n} or
-// {"write": path, "text": text}.
+// useLibrary lists, reads or writes files of the person. The argument is {"list": prefix}, {"read": path, "offset": n}
+// or {"write": path, "text": text}.
 func (r *run) useLibrary(ctx context.Context, arg []byte) ([]byte, error) {
 	var in struct {
 		List   *string `json:"list"`

@@ -67,7 +67,8 @@ type Config struct {
 
 // Documents returns the public cards of agents, which trust manifests refer to.
 type Documents interface {
-	// Document returns the card of an agent of the given media type; found is false if the portal does not vouch for it.
+	// Document returns the card of an agent of the given media type; found is false if the portal does not vouch for
+	// it.
 	Document(a hub.Agent, mediaType string) (card []byte, found bool, err error)
 }
 

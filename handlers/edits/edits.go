@@ -155,8 +155,8 @@ func (e *Editor) askElsewhere(ctx context.Context, actor ident.Actor, m chat.Mes
 	return room.ID, nil
 }
 
-// createRoom makes the conversation for askElsewhere: a branch, or an empty one with the same agents if nothing was said
-// before the message.
+// createRoom makes the conversation for askElsewhere: a branch, or an empty one with the same agents if nothing was
+// said before the message.
 func (e *Editor) createRoom(ctx context.Context, actor ident.Actor, m chat.Message,
 	before []chat.Message) (chat.Conversation, error) {
 	if len(before) > 0 {

@@ -232,7 +232,7 @@ type ShareBody struct {
 	Version int    `json:"version"`
 }
 
-// postFile does what the last word of the path says with the file before it.
+// postFile does to a file the act that the last word of the path names.
 func (h *Handlers) postFile(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	name, act := splitAct(request.PathParam(r, "*"))
 	switch act {

@@ -42,7 +42,7 @@ func (h *Handlers) Pages(r chi.Router) {
 	r.Get(sharedPath+"{secret}", page(h.openShared))
 }
 
-// openShared answers with a shared file to anybody who has its address.
+// openShared answers with a shared file. Its address is the permission.
 func (h *Handlers) openShared(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	respond.SetUnlisted(w)
 	v, content, err := h.library.OpenShared(r.Context(), request.PathParam(r, "secret"))
@@ -125,7 +125,7 @@ func fileRow(name string, f library.File) templates.LibraryRow {
 		Since: pages.FormatMoment(f.UpdatedAt)}
 }
 
-// flashOf returns the confirmation of what was done before.
+// flashOf returns the confirmation of the act before.
 func flashOf(r *http.Request) string {
 	if r.Method != http.MethodGet {
 		return ""

@@ -35,16 +35,16 @@ func (backslashes) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.No
 // maxLine bounds the bytes before and after a backslash that isLiteral reads.
 const maxLine = 512
 
-// literalMark matches what shows that the backslashes of a line are signs: the beginning of a path, or a backslash
+// literalMark matches text that shows that the backslashes of a line are signs: the beginning of a path, or a backslash
 // before a letter or digit, where it is no escape.
 var literalMark = regexp.MustCompile(`(?:^|[^A-Za-z])[A-Za-z]:\\|(?:^|[\s"'(<=,;:|*]|[^\x00-\x7f])\\\\[A-Za-z0-9\[.?]|` +
 	`(?:^|[\s"'(<=,;:|*])(?:\.{1,2}|~)\\|%[A-Za-z0-9_()]+%\\|(?:^|[^\\])\$\w+(?::\w+)?\\[^$\s]|\\[A-Za-z0-9]`)
 
-// codeSpan matches code in a line, whose backslashes say nothing of those outside of it.
+// codeSpan matches code in a line. Its backslashes say nothing of those outside of it.
 var codeSpan = regexp.MustCompile("`[^`]*`")
 
 // isLiteral reports whether the backslash at an index of source is a sign and no escape: its line has a path, a
-// regular expression or the like, or what stands behind it needs no escape there.
+// regular expression or the like, or the character behind it needs no escape there.
 func isLiteral(source []byte, at int) bool {
 	from, to := at, at
 	for from > max(0, at-maxLine) && source[from-1] != '\n' {

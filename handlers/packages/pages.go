@@ -44,8 +44,8 @@ type PagesConfig struct {
 
 // Policies knows the hosting policies of other portals.
 type Policies interface {
-	// PoliciesOf returns the policies of portals by host. It asks those that it does not know, for a short time; a portal
-	// that does not answer is left out.
+	// PoliciesOf returns the policies of portals by host. It asks those that it does not know, for a short time; a
+	// portal that does not answer is left out.
 	PoliciesOf(ctx context.Context, list []federation.Peer) map[string]hosting.Policy
 }
 

@@ -46,8 +46,8 @@ func (h *Handlers) Pages(r chi.Router) {
 	r.Post("/account/delete", h.site.Page(h.eraseAccount))
 }
 
-// exportData sends the archive while it is made. An error after the beginning aborts the answer, so that no program takes a
-// part for the whole.
+// exportData sends the archive while it is made. An error after the beginning aborts the answer, so that no program
+// takes a part for the whole.
 func (h *Handlers) exportData(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	of, err := h.service.MayExport(actor)
 	if err != nil {

@@ -63,8 +63,8 @@ func (p *Pages) showForm(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return p.site.Render(w, r, http.StatusOK, templates.ProgramForm(p.site.Frame(r, actor, "Connect a program")))
 }
 
-// sendProgram answers with the executable. It needs no account, because the command that connects a program fetches it and
-// the program is no secret.
+// sendProgram answers with the executable. It needs no account, because the command that connects a program fetches it
+// and the program is no secret.
 func (p *Pages) sendProgram(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	done, err := p.beginDownload(request.ClientAddr(r))
 	if err != nil {

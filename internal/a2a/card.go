@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentsite/internal/agentname"
 	"agentsite/internal/hub"
 	"agentsite/internal/lenientjson"
 	"agentsite/internal/team/aware"
@@ -121,7 +122,7 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 		OutputModes: filterModes(w.OutputModes),
 		Skills:      readSkills(w.Skills),
 	}
-	d.Name = ProposeName(d.Title, address)
+	d.Name = agentname.Propose(d.Title, address)
 	if d.Title == "" {
 		d.Title = d.Name
 	}
@@ -393,7 +394,7 @@ func readSkills(list []json.RawMessage) []hub.Skill {
 			Tags:        cleanLines(w.Tags, maxTags, maxTag), Examples: cleanLines(w.Examples, maxExamples, maxExample),
 		}
 		if s.ID == "" {
-			s.ID = makeSlug(s.Name)
+			s.ID = agentname.Slug(s.Name)
 		}
 		if s.Name == "" {
 			s.Name = s.ID

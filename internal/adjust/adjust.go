@@ -101,7 +101,7 @@ type Config struct {
 	Passwords Passwords
 }
 
-// Passwords checks that it is the person of a session who acts.
+// Passwords checks that the person of a session acts.
 type Passwords interface {
 	// Confirm returns an error unless the password is that of the actor.
 	Confirm(ctx context.Context, actor ident.Actor, password string) error
@@ -204,7 +204,7 @@ func (s *Service) change(ctx context.Context, actor ident.Actor, values Values, 
 	return s.save(ctx, actor, password, changes)
 }
 
-// ChangeFresh is Change for an operator who gave the password a moment ago, such as at sign-up.
+// ChangeFresh is Change for an operator that gave the password a moment ago, such as at sign-up.
 func (s *Service) ChangeFresh(ctx context.Context, actor ident.Actor, values Values) ([]string, error) {
 	if err := s.cfg.Passwords.ConfirmFresh(ctx, actor); err != nil {
 		return nil, err

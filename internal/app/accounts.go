@@ -29,7 +29,7 @@ func (p *Portal) openAccounts(policy account.Policy, loopback bool) error {
 	}
 	p.notifier = newNotifier(cfg.Mailer, p.db, p.url.String(), p.log)
 	p.accounts = account.New(p.db.Accounts, cfg)
-	p.settings = p.newSettings(defaultPolicy(loopback), policy)
+	p.settings = newSettings(p, defaultPolicy(loopback), policy)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 // applyStored makes the settings that operators stored in the browser apply, where no flag or variable is given. Those
 // that are no longer valid are logged and left out, so that the portal starts.
-func (p *Portal) applyStored(ctx context.Context, cfg Config) error {
+func applyStored(ctx context.Context, p *Portal, cfg Config) error {
 	stored, err := p.db.Adjusted.Settings(ctx)
 	if err != nil {
 		return fmt.Errorf("read the settings: %w", err)
@@ -42,7 +42,7 @@ func (p *Portal) applyStored(ctx context.Context, cfg Config) error {
 }
 
 // newSettings returns the service by which operators change settings in the browser.
-func (p *Portal) newSettings(usual, policy account.Policy) *adjust.Service {
+func newSettings(p *Portal, usual, policy account.Policy) *adjust.Service {
 	return adjust.New(adjust.Config{Store: p.db.Adjusted, Snapshot: p.live, Given: p.set.Given,
 		Started: withPolicy(p.set.Adjustable(), policy), Defaults: withPolicy(p.given, usual),
 		Check: func(name, value string) error {

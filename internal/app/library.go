@@ -32,7 +32,7 @@ func (l libraryContents) OpenContent(ctx context.Context, person ident.Actor, ha
 	return library.Content{Hash: f.Hash, MediaType: f.MediaType, Size: f.Size}, r, err
 }
 
-// filedLibrary implements acting.Library for the person behind a call, whose permission was checked before.
+// filedLibrary implements acting.Library for the person behind a call. The permission was checked before.
 type filedLibrary struct{ portal *Portal }
 
 func personBehind(call task.Call) ident.Actor {

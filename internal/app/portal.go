@@ -192,7 +192,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if p.db, err = store.OpenWith(ctx, cfg.Data, storeConfig(cfg, set.Bounds.Disk), p.log); err != nil {
 		return p, err
 	}
-	if err := p.applyStored(ctx, cfg); err != nil {
+	if err := applyStored(ctx, p, cfg); err != nil {
 		return p, err
 	}
 	if p.listener, err = net.Listen("tcp", cfg.Listen); err != nil {

@@ -26,8 +26,8 @@ func (p *Portal) newTeams() *team.Service {
 		team.Config{Running: int(p.set.Bounds.Work.GoalsPerAccount), Log: p.log})
 }
 
-// workDrivers returns the drivers by kind with the agent team, which has goals as tasks. Instant answers come from the inner
-// driver of built-in agents, which has no goals.
+// workDrivers returns the drivers by kind with the agent team, which has goals as tasks. Instant answers come from the
+// inner driver of built-in agents, which has no goals.
 func (p *Portal) workDrivers() map[hub.Kind]task.Agent {
 	all := p.drivers.byKind()
 	all[hub.Prompt] = p.keeper.Wrap(all[hub.Prompt], p.drivers.prompt)
@@ -68,8 +68,8 @@ func (p *Portal) registerBuiltins(ctx context.Context) error {
 // teamPorts implements the ports of package team with the services of the portal.
 type teamPorts struct{ portal *Portal }
 
-// Search implements team.Directory. Goals go on at the start of the portal before the directory is loaded, and would find
-// no agents.
+// Search implements team.Directory. Goals go on at the start of the portal before the directory is loaded, and would
+// find no agents.
 func (t teamPorts) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
 	select {
 	case <-t.portal.loaded:
@@ -127,7 +127,8 @@ func (t teamPorts) TaskOf(ctx context.Context, actor ident.Actor, agent, clientI
 	return t.portal.db.Chat.TaskAsked(ctx, id, m.Seq)
 }
 
-// AskPerson implements team.Conversations. The person is invited as to any conversation, and may have blocked the actor.
+// AskPerson implements team.Conversations. The person is invited as to any conversation, and may have blocked the
+// actor.
 func (t teamPorts) AskPerson(ctx context.Context, actor ident.Actor, person, title, text string) (conversationID string,
 	seq int64, err error) {
 	if r := []rune(title); len(r) > chat.MaxTitleRunes {

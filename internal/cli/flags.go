@@ -98,8 +98,8 @@ func (fs *flags) isGiven(name string) (found bool) {
 	return found
 }
 
-// givenSettings returns the flags and environment variables that set what an operator may else change in the browser,
-// by the name of the setting.
+// givenSettings returns the flags and environment variables that set values which an operator may else change in the
+// browser, by the name of the setting.
 func (fs *flags) givenSettings() map[string]string {
 	out := make(map[string]string)
 	for _, name := range []string{"name", "accounts", "guests", "limits"} {

@@ -81,8 +81,8 @@ func readHeader(path string) (h header, size int64) {
 	return h, int64(len(line))
 }
 
-// openCache opens the file at path for the vectors that h describes. secret is the key for the hashes of texts. A file of
-// another model is replaced by an empty one.
+// openCache opens the file at path for the vectors that h describes. secret is the key for the hashes of texts. A file
+// of another model is replaced by an empty one.
 func openCache(path string, secret []byte, h header) (*cache, error) {
 	h.Form = cacheForm
 	c := &cache{path: path, secret: secret, head: h}

@@ -48,8 +48,8 @@ func probeTexts() []string {
 	return append(needs, profiles...)
 }
 
-// measureCosines returns the mean cosines of related and of unrelated texts, given the vectors of probeTexts, and the share
-// of needs to which their own profile is nearest. Texts without a vector are left out.
+// measureCosines returns the mean cosines of related and of unrelated texts, given the vectors of probeTexts, and the
+// share of needs to which their own profile is nearest. Texts without a vector are left out.
 func measureCosines(vectors [][]float32) (related, unrelated, first float64) {
 	n := len(pairs)
 	var same, other, firsts int
@@ -79,8 +79,8 @@ func measureCosines(vectors [][]float32) (related, unrelated, first float64) {
 	return related / float64(same), unrelated / float64(other), float64(firsts) / float64(same)
 }
 
-// calibrateCosines returns by which line the cosines of a model are brought to the scale of encode. An error means that the
-// model is of no use.
+// calibrateCosines returns by which line the cosines of a model are brought to the scale of encode. An error means that
+// the model is of no use.
 func calibrateCosines(vectors [][]float32, encode func(string) []float32) (gain, shift float32, err error) {
 	related, unrelated, first := measureCosines(vectors)
 	if related-unrelated < minGap || first < minFirst {

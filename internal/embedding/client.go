@@ -143,8 +143,8 @@ func unitVector(v []float32) []float32 {
 	return out
 }
 
-// askEach is askServer for any number of texts. A text that the server refuses is cut until it is taken; one that it never
-// takes has no vector.
+// askEach is askServer for any number of texts. A text that the server refuses is cut until it is taken; one that it
+// never takes has no vector.
 func (c *client) askEach(ctx context.Context, texts []string) ([][]float32, error) {
 	var list [][]float32
 	for len(texts) > 0 {

@@ -69,7 +69,7 @@ type PeersConfig struct {
 	// Greet does the handshake with the portal at an origin and returns its id. It calls Learned with
 	// the portal's card before it returns.
 	Greet func(ctx context.Context, origin string) (record.PortalID, error)
-	// Join is Greet for an operator, who waits: it tries several origins in order and returns an error with
+	// Join is Greet for a waiting operator: it tries several origins in order and returns an error with
 	// a message for the operator soon.
 	Join func(ctx context.Context, origins []string) (record.PortalID, error)
 	// Drop deletes the stored records of a portal at once; nil for that of the Replica.

@@ -66,8 +66,8 @@ type Grant struct {
 	Person Person
 	// AgentID is the agent that uses the tool, Agent its handle.
 	AgentID, Agent string
-	// Tool is Find, Ask, Memory, LibraryRead, LibraryWrite, or a tool of an MCP server. Target is the handle of the agent
-	// that has the tool or is asked, AnyPublic, a file, folder or WholeLibrary, or "" for Find and Memory.
+	// Tool is Find, Ask, Memory, LibraryRead, LibraryWrite, or a tool of an MCP server. Target is the handle of the
+	// agent that has the tool or is asked, AnyPublic, a file, folder or WholeLibrary, or "" for Find and Memory.
 	Tool, Target string
 	// ConversationID restricts the grant to one conversation, "" to none.
 	ConversationID string

@@ -123,8 +123,8 @@ func New(store Store, sandbox Sandbox, people People) *Service {
 		turn: make(chan struct{}, 1), rules: DefaultRules(), modules: make(map[string][]Module)}
 }
 
-// Load reads the modules and rules from the store, and deletes the compiled code of modules that are not there. It may be
-// called again, after the store was changed by others: by the erasure of an account.
+// Load reads the modules and rules from the store, and deletes the compiled code of modules that are not there. It may
+// be called again, after the store was changed by others: by the erasure of an account.
 func (s *Service) Load(ctx context.Context) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
@@ -378,7 +378,7 @@ func (s *Service) Rules(actor ident.Actor) (Rules, error) {
 	return s.readRules(), nil
 }
 
-// PublicPolicy returns the policy for readers who look for a portal that hosts their program.
+// PublicPolicy returns the policy for readers that look for a portal that hosts their program.
 func (s *Service) PublicPolicy(actor ident.Actor) (Policy, error) {
 	if actor.IsPerson() && !actor.May(ident.AgentsRead) {
 		return "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)

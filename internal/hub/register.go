@@ -43,8 +43,9 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	return err
 }
 
-// Publish registers an agent with the actor as owner. A draft with only the endpoint of an A2A agent is
-// completed from its agent card, whose name gets a number if it is taken. An endpoint that does not answer is registered as unreachable.
+// Publish registers an agent with the actor as owner. A draft with only the endpoint of an A2A agent is completed from
+// its agent card, whose name gets a number if it is taken. An endpoint that does not answer is registered as
+// unreachable.
 func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agent, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Agent{}, err
@@ -89,9 +90,9 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	return s.checkNow(ctx, a), nil
 }
 
-// consultAddress completes a draft from the description at its address. The description is required if
-// the draft has only an endpoint, or none of its own. For an A2A agent it is also used if it arrives in time, because the
-// card names the protocol binding.
+// consultAddress completes a draft from the description at its address. The description is required if the draft has
+// only an endpoint, or none of its own. For an A2A agent it is also used if it arrives in time, because the card names
+// the protocol binding.
 func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
 	if d.Endpoint == nil || strings.TrimSpace(*d.Endpoint) == "" {
 		return d, nil

@@ -351,9 +351,9 @@ func (x *Index) soughtVector(q *hub.Query, m *bm25.Match, by Sought) (v *vector.
 	return v, true, unfinished
 }
 
-// rankMatches adds to m.Bits the agents that are similar in meaning to the query and returns the order of all. In
-// the mode auto it removes all if none fits, unless q.Unfit is set: neither by meaning nor by its share of the query's words. at is the
-// position of the page. The caller must hold mu.
+// rankMatches adds to m.Bits the agents that are similar in meaning to the query and returns the order of all. In the
+// mode auto it removes all if none fits, unless q.Unfit is set: neither by meaning nor by its share of the query's
+// words. at is the position of the page. The caller must hold mu.
 func (x *Index) rankMatches(q *hub.Query, m *bm25.Match, at *place, by Sought, s *scratch) *ranking {
 	r := &ranking{m: m, x: x, by: x.senses}
 	if m.Any || q.Mode == hub.ModeWords || x.senses == nil {

@@ -63,13 +63,13 @@ type Version struct {
 	Hash      string
 	Size      int64
 	MediaType string
-	// Restores is the version whose content this one has again, 0 for none.
+	// Restores is the version with the content that this one has again, 0 for none.
 	Restores int
 	By       Writer
 	At       time.Time
 }
 
-// Share is a link by which anybody may load a file until it expires.
+// Share is a link that allows its holder to load a file until it expires.
 type Share struct {
 	ID, PersonID, Path string
 	// Version is the shared version, 0 for the newest.
@@ -90,17 +90,17 @@ type Write struct {
 	Text string
 }
 
-// Store stores libraries. What is missing is a NotFound fault.
+// Store stores libraries. A missing file, version or link is a NotFound fault.
 type Store interface {
 	// PutVersion stores a version and returns it with its number. If the content is that of the newest version it
 	// returns that one. A Conflict fault if another version than the expected one is the newest. It deletes the oldest
 	// versions beyond MaxVersions.
 	PutVersion(ctx context.Context, w Write) (Version, error)
 	FileAt(ctx context.Context, personID, path string) (File, error)
-	// Files returns up to limit files that are not deleted and whose paths begin with prefix, in the order of their
+	// Files returns up to limit files that are not deleted, with paths that begin with prefix, in the order of their
 	// paths, which are greater than after.
 	Files(ctx context.Context, personID, prefix, after string, limit int) ([]File, error)
-	// FindFiles returns up to limit files whose words contain all the given ones, the newest first, and those words.
+	// FindFiles returns up to limit files that contain all the given words, the newest first, and those words.
 	FindFiles(ctx context.Context, personID string, words []string, limit int) (files []File, texts []string, err error)
 	VersionAt(ctx context.Context, personID, path string, number int) (Version, error)
 	// Versions returns up to limit versions of a file with lower numbers than before, the newest first.

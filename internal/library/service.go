@@ -44,7 +44,7 @@ func checkAccount(actor ident.Actor) error {
 	return nil
 }
 
-// ownerOf returns the person of an account as the one for whom contents are stored.
+// ownerOf returns the person of an account as the owner of contents.
 func ownerOf(actor ident.Actor) ident.Actor {
 	return ident.Actor{Kind: ident.Person, ID: actor.ID, Name: actor.Name, Addr: actor.Addr}
 }
@@ -55,7 +55,7 @@ type Page struct {
 	Next  string
 }
 
-// List returns the actor's files whose paths begin with prefix, in the order of their paths, after a path.
+// List returns the actor's files with paths that begin with prefix, in the order of their paths, after a path.
 func (s *Service) List(ctx context.Context, actor ident.Actor, prefix, after string, limit int) (Page, error) {
 	if err := checkAccount(actor); err != nil {
 		return Page{}, err
@@ -71,7 +71,7 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, prefix, after str
 	return Page{list[:limit], list[limit-1].Path}, nil
 }
 
-// Entry is a file or a folder in a folder. Name ends with a slash for a folder, whose File is zero.
+// Entry is a file or a folder in a folder. Name ends with a slash for a folder; its File is zero.
 type Entry struct {
 	Name string
 	File File
@@ -120,7 +120,7 @@ type Hit struct {
 	Excerpt string
 }
 
-// Search returns the actor's files whose paths and texts contain all words of a query, the newest first.
+// Search returns the actor's files with all words of a query, the newest first.
 func (s *Service) Search(ctx context.Context, actor ident.Actor, query string) ([]Hit, error) {
 	if err := checkAccount(actor); err != nil {
 		return nil, err
@@ -157,8 +157,8 @@ func (s *Service) Find(ctx context.Context, actor ident.Actor, path string) (Fil
 	return f, err
 }
 
-// Open returns a version of a file with its content, the newest for number 0. A deletion is a NotFound fault. The caller
-// closes the content.
+// Open returns a version of a file with its content, the newest for number 0. A deletion is a NotFound fault. The
+// caller closes the content.
 func (s *Service) Open(ctx context.Context, actor ident.Actor, path string, number int) (Version, io.ReadSeekCloser,
 	error) {
 	f, err := s.Find(ctx, actor, path)
@@ -193,7 +193,7 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, path string, 
 	return s.store.Versions(ctx, actor.ID, f.Path, before, pageSize)
 }
 
-// Draft is a content to write. Name and MediaType only refine what the content shows itself.
+// Draft is a content to write. Name and MediaType only refine the type that the content shows.
 type Draft struct {
 	Content   io.Reader
 	MediaType string
@@ -313,8 +313,8 @@ func (s *Service) RollBack(ctx context.Context, actor ident.Actor, path string, 
 		Restores: number}, f.Version)
 }
 
-// Undo takes the newest version of a file back: it writes the content of the one before, or deletes the file if there is
-// none. A Conflict fault if number is not the newest.
+// Undo takes the newest version of a file back: it writes the content of the one before, or deletes the file if there
+// is none. A Conflict fault if number is not the newest.
 func (s *Service) Undo(ctx context.Context, actor ident.Actor, path string, number int) (Version, error) {
 	f, err := s.Find(ctx, actor, path)
 	if err != nil {
@@ -334,8 +334,8 @@ func (s *Service) Undo(ctx context.Context, actor ident.Actor, path string, numb
 	return s.Delete(ctx, actor, f.Path)
 }
 
-// WrittenIn returns what agents wrote into the actor's library in a conversation and what is still the newest version of
-// its file, the newest first. Callers without an account have none.
+// WrittenIn returns the versions that agents wrote into the actor's library in a conversation and what is still the
+// newest version of its file, the newest first. Callers without an account have none.
 func (s *Service) WrittenIn(ctx context.Context, actor ident.Actor, conversationID string) ([]Version, error) {
 	if checkAccount(actor) != nil {
 		return []Version{}, nil

@@ -100,8 +100,8 @@ func putEntry[V any](to map[record.PortalID]map[string]V, portal record.PortalID
 	of[id] = v
 }
 
-// TakeRecord implements catalog.Packages: it takes a record of another portal that a gate admitted, of a package or of an
-// agent, which may run one. The record replaces the earlier one of the same id.
+// TakeRecord implements catalog.Packages: it takes a record of another portal that a gate admitted, of a package or of
+// an agent, which may run one. The record replaces the earlier one of the same id.
 func (s *Service) TakeRecord(host string, verified bool, a *record.Agent) {
 	id := a.AgentID()
 	s.mu.Lock()

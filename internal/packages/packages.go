@@ -36,8 +36,8 @@ type Manifest struct {
 	Languages []string `json:"languages"`
 }
 
-// Grant is a function of the portal that a program needs, and the reason for operators. Name is find, ask, memory, model, or
-// host: with a host, for example host:api.example.org.
+// Grant is a function of the portal that a program needs, and the reason for operators. Name is find, ask, memory,
+// model, or host: with a host, for example host:api.example.org.
 type Grant struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`

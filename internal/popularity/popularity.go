@@ -22,8 +22,8 @@ const (
 
 // Store counts people.
 type Store interface {
-	// CountUsers returns the number of people that used an agent since a time, by the agent's id, of the limit most used
-	// agents.
+	// CountUsers returns the number of people that used an agent since a time, by the agent's id, of the limit most
+	// used agents.
 	CountUsers(ctx context.Context, since time.Time, limit int) (map[string]int, error)
 }
 

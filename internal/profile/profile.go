@@ -1,6 +1,6 @@
-// Package profile keeps the look of accounts: a display name, a picture, the theme of pages, and the kinds of notices that
-// a person switched off. Others see the name and the public agents of a person; the display name, the picture and the
-// packages only if the person shows them. It knows neither cookies nor SQL.
+// Package profile keeps the look of accounts: a display name, a picture, the theme of pages, and the kinds of notices
+// that a person switched off. Others see the name and the public agents of a person; the display name, the picture and
+// the packages only if the person shows them. It knows neither cookies nor SQL.
 package profile
 
 import (
@@ -61,7 +61,8 @@ type Public struct {
 
 // Store stores profiles.
 type Store interface {
-	// Profile returns the profile of an enabled account by its id or its name; a NotFound fault without such an account.
+	// Profile returns the profile of an enabled account by its id or its name; a NotFound fault without such an
+	// account.
 	Profile(ctx context.Context, id, name string) (Profile, error)
 	// SaveProfile stores all of p but the picture.
 	SaveProfile(ctx context.Context, p Profile, at time.Time) error
@@ -232,8 +233,8 @@ func (s *Service) RemovePicture(ctx context.Context, actor ident.Actor) error {
 	return s.store.SavePicture(ctx, actor.ID, "", nil, clock.Now())
 }
 
-// OpenPicture returns the picture of a person as a PNG with its hash; a NotFound fault if there is none, or none that the
-// actor may see.
+// OpenPicture returns the picture of a person as a PNG with its hash; a NotFound fault if there is none, or none that
+// the actor may see.
 func (s *Service) OpenPicture(ctx context.Context, actor ident.Actor, name string) (png []byte, hash string, err error) {
 	p, err := s.find(ctx, name)
 	if err != nil {
@@ -246,8 +247,8 @@ func (s *Service) OpenPicture(ctx context.Context, actor ident.Actor, name strin
 	return png, p.Picture, err
 }
 
-// Show returns a person as the actor may see it. A person that shows nothing and has no public agent is as absent as one
-// that does not exist.
+// Show returns a person as the actor may see it. A person that shows nothing and has no public agent is as absent as
+// one that does not exist.
 func (s *Service) Show(ctx context.Context, actor ident.Actor, name string) (Public, error) {
 	p, err := s.find(ctx, name)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package reason finds the sentence in the errors of other servers, whatever form they have: JSON of the known
-// frameworks, web pages, XML, events, plain text. The caller bounds and cleans it before anybody sees it.
+// frameworks, web pages, XML, events, plain text. The caller bounds and cleans it before it is shown.
 package reason
 
 import (
@@ -22,7 +22,7 @@ var fields = []string{"message", "msg", "error", "err", "detail", "details", "er
 	"failure", "problem", "reason", "reasons", "cause", "description", "statusmsg", "statusmessage", "statustext",
 	"baseresp", "messages", "nonfielderrors", "title", "text", "info", "data", "response", "body"}
 
-// errorFields are the members whose value is an error in whole, so that more of its members are looked at.
+// errorFields are the members with an error as their value, so that more of its members are looked at.
 var errorFields = []string{"error", "err", "errors", "errorlist", "odata.error", "exception", "fault", "failure",
 	"detail", "details", "message", "data"}
 

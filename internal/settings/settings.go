@@ -2,6 +2,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -76,8 +77,8 @@ type Config struct {
 	PeerIdle int
 	// Bare leaves out the agents of the programs that come with the portal. Only tests set it: they count agents.
 	Bare bool
-	// Given are the flags or environment variables that set what an operator may change in the browser, by the name of
-	// the setting. They win over stored values.
+	// Given are the flags or environment variables that set values which an operator may change in the browser, by the
+	// name of the setting. They win over stored values.
 	Given adjust.Values
 	// Goals replaces the examples of goals on the pages. Only the demo sets it.
 	Goals []string
@@ -147,10 +148,7 @@ func (c Config) Parse() (Settings, error) {
 	} else if !weborigin.IsLoopback(host) {
 		return s, fmt.Errorf("--listen %s is reached from other machines, so the portal must know its own address: give --url, for example --url https://agents.example.org", c.Listen)
 	}
-	if err := c.checkPlaces(); err != nil {
-		return s, err
-	}
-	if err := c.checkTexts(); err != nil {
+	if err := cmp.Or(c.checkPlaces(), c.checkTexts()); err != nil {
 		return s, err
 	}
 	switch c.Accounts {

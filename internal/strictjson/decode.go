@@ -136,8 +136,8 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// nearest returns the name that a person may have meant by a misspelt one, "" if none is close: it
-// differs in case and hyphens only, one begins with the other, or one letter differs, two of a name of five letters or more.
+// nearest returns the name that a person may have meant by a misspelt one, "" if none is close: it differs in case and
+// hyphens only, one begins with the other, or one letter differs, two of a name of five letters or more.
 func nearest(name string, names []string) string {
 	plain := func(s string) string {
 		return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))

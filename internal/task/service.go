@@ -201,8 +201,8 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID st
 	return list, list[len(list)-1].ID, nil
 }
 
-// Find returns a page of the actor's own tasks with one agent, last changed first. It serves callers of the agent, therefore a token needs the scope for conversations and not
-// the one for tasks.
+// Find returns a page of the actor's own tasks with one agent, last changed first. It serves callers of the agent,
+// therefore a token needs the scope for conversations and not the one for tasks.
 func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) (Page, error) {
 	if actor.ID == "" {
 		return Page{}, fault.New(fault.Unauthenticated, "Sign in to see tasks.")

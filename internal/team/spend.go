@@ -67,7 +67,7 @@ func (s *Service) raiseCosts(ctx context.Context, g Goal) error {
 	return nil
 }
 
-// Experience is what the last goals of an account cost: the least, the middle and the most of them.
+// Experience is the cost of the last goals of an account: the least, the middle and the most of them.
 type Experience struct {
 	Goals               int
 	Least, Middle, Most flow.Cost
@@ -78,7 +78,7 @@ type Experience struct {
 // experienceGoals is the number of goals that Experience looks at: those that ended, among the last ones.
 const experienceGoals = 20
 
-// Experience returns what the actor's last goals cost, for an estimate of the next one.
+// Experience returns the cost of the actor's last goals, for an estimate of the next one.
 func (s *Service) Experience(ctx context.Context, actor ident.Actor) (Experience, error) {
 	if err := checkRead(actor); err != nil {
 		return Experience{}, err

@@ -28,7 +28,8 @@ type CeilingStore interface {
 	CeilingsOf(ctx context.Context, ownerID string) ([]Ceiling, error)
 	// PutCeiling stores a ceiling in place of that about the same agent, and deletes it if it bounds nothing.
 	PutCeiling(ctx context.Context, c Ceiling) error
-	// SpentOn returns the cost of a day: of the models that the owner pays or, with an agentID, all models of that agent.
+	// SpentOn returns the cost of a day: of the models that the owner pays or, with an agentID, all models of that
+	// agent.
 	SpentOn(ctx context.Context, day int64, ownerID, agentID string) (Amount, error)
 }
 

@@ -6,7 +6,7 @@ import "strings"
 // form of DNS, lower case, without spaces around it.
 func ReadHost(s string) string { return strings.ToLower(ASCIIHost(strings.TrimSpace(s))) }
 
-// ReadName returns what names a portal, agent, person or site, as it is kept and compared: a host, an address such as
+// ReadName returns the name of a portal, agent, person or site, as it is kept and compared: a host, an address such as
 // https://host/path, name@host, @host, or a name alone. Spaces around it go; the case of addresses and names stays.
 func ReadName(s string) string {
 	s = strings.TrimSpace(s)

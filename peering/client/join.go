@@ -60,7 +60,7 @@ func mayBeHTTP(err error) bool {
 	return plain || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// explainJoin returns an error whose message says why a host could not be joined and what to do.
+// explainJoin returns an error with a message for the operator: the cause and the remedy.
 func explainJoin(err error, host string) error {
 	explain := func(format string, args ...any) error {
 		return fault.Wrap(fault.Unavailable, err, "%s", fmt.Sprintf(format, args...))

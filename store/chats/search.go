@@ -170,8 +170,8 @@ func (d *Search) find(ctx context.Context, groups []engine.WordGroup, in map[str
 	return hits, nil
 }
 
-// wordGroups returns the groups that match texts of the rooms, the last changed first, with all the words. The last word
-// matches as a prefix; one of one or two letters only in the first rooms, up to shortPrefixes messages.
+// wordGroups returns the groups that match texts of the rooms, the last changed first, with all the words. The last
+// word matches as a prefix; one of one or two letters only in the first rooms, up to shortPrefixes messages.
 func wordGroups(list []searchedRoom, words []string) []engine.WordGroup {
 	long := utf8.RuneCountInString(words[len(words)-1]) >= minPrefixRunes
 	out := make([]engine.WordGroup, len(list))

@@ -33,8 +33,9 @@ func (d *Summaries) SummaryOf(ctx context.Context, k task.SummaryKey) (task.Summ
 	return task.Summary{UpTo: row.UpTo, Text: row.Text}, engine.MapError(err)
 }
 
-// PutSummary stores a summary in place of that of the same person, whatever its scope. seen is a position of the conversation up to which the messages
-// were read as they are in the summary: a Conflict fault says that one of them was changed or deleted since.
+// PutSummary stores a summary in place of that of the same person, whatever its scope. seen is a position of the
+// conversation up to which the messages were read as they are in the summary: a Conflict fault says that one of them
+// was changed or deleted since.
 func (d *Summaries) PutSummary(ctx context.Context, k task.SummaryKey, seen int64, s task.Summary) error {
 	return engine.MapError(d.db.Write(ctx, func(t engine.Tx) error {
 		var changed, exists bool

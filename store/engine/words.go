@@ -2,8 +2,8 @@ package engine
 
 import "context"
 
-// WordIndex is the full-text index said_words of the rows in said, which have the same ids; its rows are deleted like those of other tables. It treats
-// letters alike that differ in case, and Latin ones that differ in diacritics.
+// WordIndex is the full-text index said_words of the rows in said, which have the same ids; its rows are deleted like
+// those of other tables. It treats letters alike that differ in case, and Latin ones that differ in diacritics.
 type WordIndex interface {
 	// AddWords indexes words, separated by spaces, under an id that is not in the index.
 	AddWords(t Tx, id int64, words string) error

@@ -66,8 +66,8 @@ func (d *Halts) DeleteHalt(ctx context.Context, by ident.Actor, h halt.Halt) err
 	}))
 }
 
-// logDecision adds a decision of an operator to their log. The log keeps ids and not names, because its entries stay when
-// an account is erased.
+// logDecision adds a decision of an operator to their log. The log keeps ids and not names, because its entries stay
+// when an account is erased.
 func logDecision(t engine.Tx, by ident.Actor, act string, h halt.Halt) error {
 	if !h.Operator {
 		return nil

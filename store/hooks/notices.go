@@ -92,8 +92,9 @@ func (d *Hooks) NotifyAdded(t engine.Tx, personID, inviter, href string, at time
 		Text: inviter + " added you to a conversation.", Href: href, CreatedAt: at})
 }
 
-// NotifyMentioned stores a notice for a member of a conversation that the sender of a message mentions, unless the member
-// blocked the sender, wants no notifications here or at all, or has an unread notice of a mention in the conversation.
+// NotifyMentioned stores a notice for a member of a conversation that the sender of a message mentions, unless the
+// member blocked the sender, wants no notifications here or at all, or has an unread notice of a mention in the
+// conversation.
 func (d *Hooks) NotifyMentioned(t engine.Tx, personID, room, senderID, sender, href string, at time.Time) error {
 	var wanted bool
 	if err := t.Get(&wanted, `SELECT EXISTS (SELECT 1 FROM members m LEFT JOIN chat_prefs p ON p.account_id = m.member_id

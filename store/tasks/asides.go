@@ -20,7 +20,8 @@ func (d *Tasks) Asides(ctx context.Context, t task.Task) ([]task.Task, error) {
 	return tasksOf(rows)
 }
 
-// AskedAs returns the face of a task, its caller, and the client id of the message that asks for it; "" if that is gone.
+// AskedAs returns the face of a task, its caller, and the client id of the message that asks for it; "" if that is
+// gone.
 func (d *Tasks) AskedAs(ctx context.Context, taskID string) (face, callerID, clientID string, err error) {
 	var r struct {
 		Face     string `db:"face"`

@@ -165,7 +165,7 @@ func parseQuery(text string) (q query, err error) {
 	return q, nil
 }
 
-// conditions reads what stands after where. “and” binds closer than “or”.
+// conditions reads the words after where. “and” binds closer than “or”.
 func (p *parser) conditions() [][]condition {
 	var all [][]condition
 	for more := true; more; more = p.take("or") {

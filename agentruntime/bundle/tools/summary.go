@@ -155,7 +155,7 @@ func clip(s string) string {
 	return s[:at] + "…"
 }
 
-// mainSentences returns the sentences whose words are the most frequent ones of the text, in its order. The first
+// mainSentences returns the sentences with the most frequent words of the text, in its order. The first
 // sentence of a section counts a little more.
 func (d document) mainSentences() []string {
 	type scored struct {

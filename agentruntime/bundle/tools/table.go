@@ -273,7 +273,7 @@ func (t *table) show() string {
 	return text + "\n" + countOf(n, "row") + "."
 }
 
-// describe returns the columns of the table: what they hold, how many different values, and the range.
+// describe returns the columns of the table: the kind of their values, how many different values, and the range.
 func (t *table) describe() string {
 	var rows [][]string
 	for i, name := range t.head {

@@ -31,8 +31,8 @@ const Argument = "run-hosted-program"
 // maxThreads bounds the processors that one program may keep busy.
 const maxThreads = 2
 
-// gcPercent makes garbage collections more frequent than Go's 100, because a portal has many such processes, and memories
-// of dropped instances are most of their garbage.
+// gcPercent makes garbage collections more frequent than Go's 100, because a portal has many such processes, and
+// memories of dropped instances are most of their garbage.
 const gcPercent = 25
 
 // Run serves the calls of one program until the input ends, and returns the exit status.

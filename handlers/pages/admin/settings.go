@@ -173,7 +173,7 @@ func (d *Pages) renderWelcome(w http.ResponseWriter, r *http.Request, actor iden
 	return d.site.Render(w, r, code, templates.AdminFirst(d.site.Frame(r, actor, "Set up your portal"), v))
 }
 
-// saveWelcome stores what was filled in on the first page. A part that fails is shown again; the parts before it are
+// saveWelcome stores the filled fields of the first page. A part that fails is shown again; the parts before it are
 // kept.
 func (d *Pages) saveWelcome(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)

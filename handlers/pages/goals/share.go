@@ -46,8 +46,8 @@ func (d *Pages) unshareGoal(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.answerAction(w, r, actor, templates.GoalView{}, err)
 }
 
-// showShared shows a goal to a reader with a link: the work of the team, without forms and without addresses of the owner's
-// conversations.
+// showShared shows a goal to a reader with a link: the work of the team, without forms and without addresses of the
+// owner's conversations.
 func (d *Pages) showShared(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	v, events, err := d.teams.GetShared(r.Context(), request.PathParam(r, "id"), request.PathParam(r, "secret"),
 		shownEvents)

@@ -185,7 +185,7 @@ func newMeters(s flow.State, done int) []templates.GoalMeter {
 	return list
 }
 
-// describeExperience says what a goal may cost, from the actor's last goals.
+// describeExperience states the likely cost of a goal, from the actor's last goals.
 func describeExperience(x team.Experience) string {
 	switch {
 	case x.Goals == 0 && x.ByModel:

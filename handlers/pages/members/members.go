@@ -38,9 +38,9 @@ const (
 	maxQuery    = 100
 )
 
-// completeMembers answers with the members that begin with ?q=: people and agents of the actor's recent conversations, then
-// agents of the directory. People whom the actor does not know from a conversation are not completed, because a list of
-// all accounts is no one's business.
+// completeMembers answers with the members that begin with ?q=: people and agents of the actor's recent conversations,
+// then agents of the directory. People whom the actor does not know from a conversation are not completed, because a
+// list of all accounts is no one's business.
 func (p *Pages) completeMembers(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(r.URL.Query().Get("q")), "@"))
 	if len(q) > maxQuery {

@@ -1,4 +1,4 @@
-// Package people contains the pages about people: their profile and their picture. What of it an actor may see is
+// Package people contains the pages about people: their profile and their picture. The parts that an actor may see are
 // decided by package profile.
 package people
 

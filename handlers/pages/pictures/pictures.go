@@ -1,5 +1,5 @@
-// Package pictures loads a picture that a message names by its address, when a reader asks for it. The portal fetches it,
-// so that the server of the picture learns nothing of the reader, and draws it anew, so that only pixels reach the
+// Package pictures loads a picture that a message names by its address, when a reader asks for it. The portal fetches
+// it, so that the server of the picture learns nothing of the reader, and draws it anew, so that only pixels reach the
 // browser.
 package pictures
 
@@ -37,9 +37,9 @@ const (
 	maxSide    = 1280 // pixels of the longer side
 	maxAddress = 2000 // bytes
 	cacheBytes = 16 << 20
-	// An account, or all guests of one network, may load fetchBurst pictures at once, then one every fetchEvery. fetching
-	// is the number of fetches at the same time: of one account or network, and of all together, because each takes up to
-	// MaxBytes of memory.
+	// An account, or all guests of one network, may load fetchBurst pictures at once, then one every fetchEvery.
+	// fetching is the number of fetches at the same time: of one account or network, and of all together, because each
+	// takes up to MaxBytes of memory.
 	fetchEvery  = 5 * time.Second
 	fetchBurst  = 30
 	maxReaders  = 10_000

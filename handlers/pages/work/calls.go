@@ -120,7 +120,7 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 	return row
 }
 
-// maxLogs bounds the calls whose log is shown on one page.
+// maxLogs bounds the calls with a log that is shown on one page.
 const maxLogs = 10
 
 // readLog returns the log of a hosted program during the last calls that the owner made.

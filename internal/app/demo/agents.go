@@ -51,8 +51,8 @@ var functions = map[string]work{
 	"sortLines": aboutText(sortLines), "textStatistics": aboutText(textStatistics), "toBase64": toBase64,
 }
 
-// goals are the examples on the pages of the demo. Each needs agents of several portals, and some parts need the results
-// of others.
+// goals are the examples on the pages of the demo. Each needs agents of several portals, and some parts need the
+// results of others.
 var goals = []string{
 	"How many days are between 2026-12-24 and 2027-03-01? Then take that number apart into prime factors. " +
 		"Moon watch: how is the moon on 2026-12-24?",

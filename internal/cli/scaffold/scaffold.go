@@ -41,7 +41,8 @@ type Manifest struct {
 // Bounds are those of portals with the settings that they have by default.
 var Bounds = packages.Limits{MemoryMiB: 64, Seconds: 30}
 
-// MakeFolder writes a template into a folder that is empty or does not exist. The name of the package is that of the folder.
+// MakeFolder writes a template into a folder that is empty or does not exist. The name of the package is that of the
+// folder.
 func MakeFolder(dir, lang string) error {
 	if !slices.Contains(Languages(), lang) {
 		return fmt.Errorf("there is no template for %q; use one of %s", lang, strings.Join(Languages(), ", "))

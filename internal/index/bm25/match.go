@@ -124,9 +124,9 @@ func (m *Match) Close() {
 	m.x.pool.Put(m.s)
 }
 
-// planWords expands all words of a query that are not excluded and drops those without alternatives. wish is the
-// sum of the idf of all of them before; guesses has the words that were searched in place of unknown ones. known is false if a phrase has a word that no document has: then nothing
-// can match.
+// planWords expands all words of a query that are not excluded and drops those without alternatives. wish is the sum of
+// the idf of all of them before; guesses has the words that were searched in place of unknown ones. known is false if a
+// phrase has a word that no document has: then nothing can match.
 func (x *Index) planWords(q query) (words []wanted, wish float32, guesses map[string]string, known bool) {
 	last := len(q.clauses) - 1
 	for i, c := range q.clauses {

@@ -1,4 +1,5 @@
-package a2a
+// Package agentname proposes names for agents that are registered without one.
+package agentname
 
 import (
 	"net/url"
@@ -13,9 +14,9 @@ import (
 	"agentsite/internal/ident"
 )
 
-// ProposeName returns a name that ident.CheckName accepts, made from a title in any script or, if the
+// Propose returns a name that ident.CheckName accepts, made from a title in any script or, if the
 // title has no letters, from the host of address. The name may be taken already.
-func ProposeName(title, address string) string {
+func Propose(title, address string) string {
 	host := ""
 	if u, err := url.Parse(address); err == nil {
 		host = u.Hostname()
@@ -23,7 +24,7 @@ func ProposeName(title, address string) string {
 			host = wide
 		}
 	}
-	for _, s := range []string{makeSlug(title), makeSlug(host), "remote-agent"} {
+	for _, s := range []string{Slug(title), Slug(host), "remote-agent"} {
 		if s == "" {
 			continue
 		}
@@ -40,10 +41,10 @@ func ProposeName(title, address string) string {
 // Accents that letters of Latin and Greek lose.
 const firstAccent, lastAccent = 0x300, 0x36f
 
-// makeSlug returns s in the letters a–z and digits, with one hyphen in place of each run of other
+// Slug returns s in the letters a–z and digits, with one hyphen in place of each run of other
 // characters, and no hyphen at either end. Letters with accents lose these, compatible forms such as
 // half-width ones are made plain, and letters of other scripts are transliterated.
-func makeSlug(s string) string {
+func Slug(s string) string {
 	var b strings.Builder
 	gap := false
 	write := func(r rune) {

@@ -1,4 +1,4 @@
-package a2a
+package agentname
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-func TestProposeName_TakesAnyScript(t *testing.T) {
+func TestPropose_TakesAnyScript(t *testing.T) {
 	for title, want := range map[string]string{
 		"Naïve Résumé": "naive-resume", "Weather Bot": "weather-bot", "Über-Straße": "uber-strasse",
 		"天气助手": "tian-qi-zhu-shou", "日程助手": "ri-cheng-zhu-shou", "天气 Bot": "tian-qi-bot",
@@ -20,25 +20,25 @@ func TestProposeName_TakesAnyScript(t *testing.T) {
 		"admin": "admin-agent", "東京ガイド": "dong-jing-gaido", "Київ": "kiyiv", "कृत्रिम": "krtrim", "ผู้ช่วย": "phuuchwy",
 		"Йод": "iod", "Ωμέγα Ἀθῆναι": "omega-athenai", "ｶﾞｲﾄﾞ": "gaido",
 	} {
-		if got := ProposeName(title, "https://example.org/agent"); got != want {
+		if got := Propose(title, "https://example.org/agent"); got != want {
 			t.Errorf("%q: %q, want %q", title, got, want)
 		}
 	}
 }
 
-func TestProposeName_ReadsHostsInAnyScript(t *testing.T) {
+func TestPropose_ReadsHostsInAnyScript(t *testing.T) {
 	for address, want := range map[string]string{"https://xn--bcher-kva.example/a": "bucher-example",
 		"https://bücher.example/a": "bucher-example", "https://xn--80agg6aza8c.xn--p1ai": "agenty-rf"} {
-		if got := ProposeName("", address); got != want {
+		if got := Propose("", address); got != want {
 			t.Errorf("%s: %s, want %s", address, got, want)
 		}
 	}
 }
 
-func TestProposeName_IsAlwaysAName(t *testing.T) {
+func TestPropose_IsAlwaysAName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		title, address := rapid.String().Draw(t, "title"), rapid.String().Draw(t, "address")
-		name := ProposeName(title, address)
+		name := Propose(title, address)
 		n := rapid.IntRange(2, 99999).Draw(t, "number")
 		if err := ident.CheckName(name); err != nil {
 			t.Fatalf("%q: %q: %v", title, name, err)
