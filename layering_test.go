@@ -77,7 +77,7 @@ var may = map[string][]string{
 	// canonical encodes bytes and does not depend on the types of records.
 	"internal/record/canonical": {},
 	// A search reports how much of the network it has covered, in terms of federation.
-	"internal/hub": with(leaves, "internal/federation", "internal/grant"),
+	"internal/hub": with(leaves, "internal/agentname", "internal/federation", "internal/grant"),
 	// Portals prove their identity by signed requests.
 	"internal/federation": with(leaves, "internal/record", "internal/ident/httpsig"),
 	// guard verifies requests by the cards and decisions that federation stores.

@@ -270,9 +270,10 @@ func walk(t *testing.T, root context.Context, s screen) {
 	op.fill("#name", "op")
 	op.fill("#password", apptest.Password)
 	op.press("main form button")
-	if got := op.path(); got != "/admin" {
+	if got := op.path(); got != "/admin/welcome" {
 		t.Errorf("the one-time link leads to %s", got)
 	}
+	op.open("/admin")
 	op.press(`.tabs a[href="/admin/agents"]`)
 	op.click(`details:has(form[action="/admin/agents/parrot/withdraw"]) summary`)
 	op.press(`form[action="/admin/agents/parrot/withdraw"] button`)

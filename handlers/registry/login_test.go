@@ -258,7 +258,7 @@ func TestLogin_LooksAtNoOtherMachine(t *testing.T) {
 	for domain, loopback := range map[string]bool{
 		"": false, "localhost": true, "127.0.0.1": true, "localhost:8080": true, "tool.localhost:8080": true, "[::1]:80": true, "localhost:x": false, "127.0.0.1:": false,
 		"acme.example:443": false, "acme.example/x": false, "acme.example@evil.example": false, "10.0.0.1": false, "1.2.3": false, "2130706433": false, "0x7f.1": false, "intranet": false,
-		"user.github.io": false, "-a.example": false, "a..example": false, "a.example.": false, "ä.example": false, "[fe80::1%25lo]:80": false, strings.Repeat("a.", 130) + "b": false, "a b.example": false,
+		"user.github.io": false, "-a.example": false, "a..example": false, "a.example.": false, "[fe80::1%25lo]:80": false, strings.Repeat("a.", 130) + "b": false, "a b.example": false,
 	} {
 		for _, on := range []bool{false, true} {
 			l := newDoor(t, func(c *Config) { c.Loopback = on })

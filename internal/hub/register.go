@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/internal/agentkind"
+	"agentsite/internal/agentname"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -51,8 +52,13 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 		return Agent{}, err
 	}
 	chosen := d.Name != nil
+	typed := d
 	d, err := s.consultAddress(ctx, actor, d)
 	if err != nil {
+		// A form shows the errors of all fields at once: more than that the description is missing.
+		if other := s.ApplyDraft(ctx, typed, &Agent{}); chosen && other != nil && len(fault.As(other).Fields) > 1 {
+			err = other
+		}
 		return Agent{}, err
 	}
 	now := clock.Now()
@@ -127,12 +133,30 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	case err != nil || d.Kind != nil && described.Kind != *d.Kind:
 		return d, nil
 	}
+	named, titled := d.Name != nil, d.Title != nil
+	_, host, _ := strings.Cut(originOf(described.Endpoint), "://")
 	d = described.fillDraft(d)
+	if !named {
+		d.Name = s.tellApart(d.Name, "-", agentname.Slug(host))
+	}
+	if !titled {
+		d.Title = s.tellApart(d.Title, " at ", host)
+	}
 	if d.Secret != nil && *d.Secret != "" && originOf(typed) != originOf(*d.Endpoint) {
 		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+
 			" as the address to call; give that one, so that it is clear where the credential goes")
 	}
 	return d, nil
+}
+
+// tellApart adds the host to a name or title that a description has in common with one of the portal's own agents.
+func (s *Service) tellApart(text *string, between, host string) *string {
+	if text == nil || s.Names.Resembles(*text) == "" {
+		return text
+	}
+	longer := *text + between + host
+	longer = strings.TrimRight(longer[:min(len(longer), 40)], "-.:")
+	return &longer
 }
 
 // consultWait is the longest wait for the agent's description if the draft is complete without it.

@@ -405,7 +405,7 @@ func (c *Client) Try(method, path string, body any, edit ...func(*http.Request))
 	if resp.Header.Get("Content-Type") == "text/event-stream; charset=utf-8" {
 		return a, nil // an event stream does not end by itself
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 256<<20))
 	a.Body = string(b)
 	c.p.check(c.t, method+" "+path, a.Body)
 	if a.Status == http.StatusInternalServerError {
