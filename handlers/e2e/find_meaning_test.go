@@ -90,6 +90,9 @@ func TestFind_ByMeaningOverThreePortals(t *testing.T) {
 			b := visit(t, root, first, s)
 			b.open(puppyNeed)
 			b.findsVet("vetta@" + third.Host)
+			if got := eval[string](b, `document.querySelector(".results .agent-card .badge-portal bdi").innerText`); got != third.Host {
+				t.Errorf("the card names the portal %q, want %s", got, third.Host)
+			}
 			b.shot("meaning-portals-"+name, false)
 			b.clean("the searcher")
 		})

@@ -13,10 +13,10 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// listed is the handles of the agents a page shows, in order.
+// listed returns the handles of the agents on a page of results, in order, by where their cards lead.
 func (b *tab) listed() []string {
 	b.t.Helper()
-	return eval[[]string](b, `[...document.querySelectorAll(".results .agent-card .handle")].map((x) => x.innerText.slice(1))`)
+	return eval[[]string](b, `[...document.querySelectorAll(".results .agent-card .agent-card-title a")].map((a) => decodeURIComponent(a.pathname.replace(/^\/agents\//, "")))`)
 }
 
 // TestFind_AsPeopleSearch looks for an agent with a typo, narrows, sorts and
@@ -41,7 +41,7 @@ func TestFind_AsPeopleSearch(t *testing.T) {
 			b.open("/agents")
 			b.fill("#q", "transalte")
 			b.press(".search button")
-			b.until("why it was found", `[...document.querySelectorAll(".agent-card")].find((x) => x.innerText.includes("@lingua"))?.querySelector(".agent-card-matched").innerText.includes("“transalte” read as “translate”")`)
+			b.until("why it was found", `[...document.querySelectorAll(".agent-card")].find((x) => x.querySelector(".agent-card-title a[href='/agents/lingua']"))?.querySelector(".agent-card-matched")?.innerText.includes("“transalte” read as “translate”")`)
 			if got := eval[string](b, `document.querySelector(".agent-card-matched").innerText`); !strings.HasPrefix(got, "Found in ") || !strings.Contains(got, "skills") {
 				t.Errorf("the first result says %q", got)
 			}
