@@ -30,7 +30,7 @@ func TestGoals(t *testing.T) {
 			b.open("/")
 			b.has(`.guide-goals a.ask`)
 			b.fill("#goal-text", "What is 1 + 1?")
-			b.press(`.guide-goals .button-primary`)
+			b.press(`.guide-goals .say .button`)
 			b.says("Nothing has started.")
 			b.holds("#goal", "What is 1 + 1?")
 			b.open("/goals/new")
