@@ -35,16 +35,16 @@ func (backslashes) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.No
 // maxLine bounds the bytes before and after a backslash that isLiteral reads.
 const maxLine = 512
 
-// literalMark matches text that shows that the backslashes of a line are signs: the beginning of a path, or a backslash
+// literalMark matches the marks of a line in which backslashes are signs: the beginning of a path, or a backslash
 // before a letter or digit, where it is no escape.
-var literalMark = regexp.MustCompile(`(?:^|[^A-Za-z])[A-Za-z]:\\|(?:^|[\s"'(<=,;:|*]|[^\x00-\x7f])\\\\[A-Za-z0-9\[.?]|` +
-	`(?:^|[\s"'(<=,;:|*])(?:\.{1,2}|~)\\|%[A-Za-z0-9_()]+%\\|(?:^|[^\\])\$\w+(?::\w+)?\\[^$\s]|\\[A-Za-z0-9]`)
+var literalMark = regexp.MustCompile(`(?:^|[^A-Za-z])[A-Za-z]:\\|(?:^|[\s"'(<=,;:|*]|[^\x00-\x7f])` +
+	`\\\\[A-Za-z0-9\[.?]|(?:^|[\s"'(<=,;:|*])(?:\.{1,2}|~)\\|%[A-Za-z0-9_()]+%\\|(?:^|[^\\])\$\w+(?::\w+)?\\[^$\s]|\\[A-Za-z0-9]`)
 
 // codeSpan matches code in a line. Its backslashes say nothing of those outside of it.
 var codeSpan = regexp.MustCompile("`[^`]*`")
 
 // isLiteral reports whether the backslash at an index of source is a sign and no escape: its line has a path, a
-// regular expression or the like, or the character behind it needs no escape there.
+// regular expression or the like, or the sign behind it needs no escape there.
 func isLiteral(source []byte, at int) bool {
 	from, to := at, at
 	for from > max(0, at-maxLine) && source[from-1] != '\n' {
@@ -158,10 +158,11 @@ var (
 	siteAddress = regexp.MustCompile(`^www\.` + siteOf(anyLetter) + `\.` + topDomain + `(?::\d+)?` + pathOf(anyLetter))
 
 	addressTail = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + otherLetter + `]{1,256}` + pathOf(otherLetter))
-	siteTail    = regexp.MustCompile(`^\.[-A-Za-z0-9.` + otherLetter + `]{1,250}\.[A-Za-z]+(:\d+)?` + pathOf(otherLetter))
-	wideTail    = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + anyLetter + `]{1,256}` + pathOf(anyLetter))
-	mailTail    = regexp.MustCompile(`^@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,5}`)
-	mailHead    = regexp.MustCompile(`[A-Za-z0-9.+-]{1,64}$`)
+	siteTail    = regexp.MustCompile(`^\.[-A-Za-z0-9.` + otherLetter + `]{1,250}\.[A-Za-z]+(:\d+)?` +
+		pathOf(otherLetter))
+	wideTail = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + anyLetter + `]{1,256}` + pathOf(anyLetter))
+	mailTail = regexp.MustCompile(`^@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,5}`)
+	mailHead = regexp.MustCompile(`[A-Za-z0-9.+-]{1,64}$`)
 )
 
 func (addresses) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {

@@ -76,8 +76,8 @@ func (p *Portal) newPersonal(host string) *personal.Service {
 		func(ctx context.Context, name string, m personal.Messages) error {
 			removed, err := remover.Remove(ctx, name, m)
 			if err == nil && len(removed.Copies) > 0 {
-				p.log.Warn("somebody erased an account, which older copies of the database in the data folder still hold; "+
-					"delete them when no upgrade has to be undone, and backups made before today with them",
+				p.log.Warn("an account was erased, which older copies of the database in the data folder still "+
+					"hold; delete them when no upgrade has to be undone, and backups made before today with them",
 					"copies", removed.Copies)
 			}
 			return err

@@ -303,11 +303,10 @@ func (p *Peers) Portals(context.Context) []Peer {
 func (p *Peers) Portal(_ context.Context, name string) (Peer, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	e := p.findEntry(name)
-	if e == nil {
-		return Peer{}, false
+	if e := p.findEntry(name); e != nil {
+		return p.viewPeer(e, clock.Now()), true
 	}
-	return p.viewPeer(e, clock.Now()), true
+	return Peer{}, false
 }
 
 // findEntry is Portal for entries; the caller holds mu.

@@ -26,12 +26,10 @@ type Policy struct {
 	DenyDomains  []string `json:"deny_domains"`
 	// DenyKeys are ids of operational keys that are refused whichever portal lists them, for example stolen keys.
 	DenyKeys []record.KeyID `json:"deny_keys"`
-	// AllowNets and DenyNets are networks of requesters and of the targets of origins. If both match,
-	// the smaller network counts.
+	// AllowNets and DenyNets are networks of requesters and of targets of origins. If both match, the smaller counts.
 	AllowNets []netip.Prefix `json:"allow_networks"`
 	DenyNets  []netip.Prefix `json:"deny_networks"`
-	// The quotas of one portal: its agents and bytes stored here, and the average number of its requests
-	// that are answered in a second.
+	// The quotas of one portal: its agents and bytes stored here, and its answered requests in a second, on average.
 	MaxAgents int   `json:"max_agents"`
 	MaxBytes  int64 `json:"max_bytes"`
 	PerSecond int   `json:"requests_per_second"`
@@ -139,12 +137,7 @@ func (p Policy) normalize() (Policy, error) {
 			c.Field(form.MatchString(s) && len(s) <= 253, field, "%.80q is not %s", s, what)
 		}
 	}
-	for _, list := range []*[]string{&p.AllowDomains, &p.DenyDomains} {
-		*list = slices.Clone(*list)
-		for i, s := range *list {
-			(*list)[i] = weborigin.ReadHost(s)
-		}
-	}
+	p.AllowDomains, p.DenyDomains = weborigin.ReadHosts(p.AllowDomains), weborigin.ReadHosts(p.DenyDomains)
 	words("allow_domains", &p.AllowDomains, domainForm, "a domain")
 	words("deny_domains", &p.DenyDomains, domainForm, "a domain")
 	for _, s := range p.AllowDomains {
@@ -205,8 +198,7 @@ func ParseNets(list []string) ([]netip.Prefix, error) {
 			n, err = a.Prefix(a.BitLen())
 		}
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "%.80q is not a network: write it like 192.0.2.0/24 or 2001:db8::/32",
-				s)
+			return nil, fault.New(fault.Invalid, "%.80q is not a network: write it like 192.0.2.0/24 or 2001:db8::/32", s)
 		}
 		out = append(out, n)
 	}

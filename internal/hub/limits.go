@@ -58,13 +58,13 @@ func (l *Limits) checkLimits(c *fault.Check) {
 		"choose everybody, accounts or listed")
 	l.Listed = plaintext.CleanList(l.Listed, true)
 	for i, name := range l.Listed {
-		l.Listed[i] = strings.TrimPrefix(name, "@")
-		if host, ok := ofPortal(name); ok {
-			l.Listed[i] = host
-			continue
+		caller, ok := ofPortal(name)
+		if !ok {
+			caller = strings.TrimPrefix(name, "@")
+			c.Field(ident.CheckName(caller) == nil, "limits.listed",
+				"%.80q is neither a name of an account, nor name@portal.example, nor @portal.example", name)
 		}
-		c.Field(ident.CheckName(l.Listed[i]) == nil, "limits.listed",
-			"%.80q is neither a name of an account, nor name@portal.example, nor @portal.example", name)
+		l.Listed[i] = caller
 	}
 	c.Field(len(l.Listed) <= maxListed, "limits.listed", "list at most %d accounts", maxListed)
 	c.Field(l.Callers != ListedCallers || len(l.Listed) > 0, "limits.listed", "name at least one account")
@@ -88,8 +88,7 @@ func (a Agent) MayCall(actor ident.Actor) error {
 		return fault.New(fault.Forbidden, "The owner of %s takes calls only from people with an account. Log in first.",
 			a.Name)
 	case a.Limits.Callers == ListedCallers && !a.listsCaller(actor):
-		return fault.New(fault.Forbidden, "The owner of %s takes calls only from some people. Ask them to add you.",
-			a.Name)
+		return fault.New(fault.Forbidden, "The owner of %s takes calls only from some people. Ask to be added.", a.Name)
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	if !actor.May(ident.AgentsRead) {
 		return Page{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	q.Portals, q.Publishers = readHosts(q.Portals), readHosts(q.Publishers)
+	q.Portals, q.Publishers = weborigin.ReadHosts(q.Portals), weborigin.ReadHosts(q.Publishers)
 	var c fault.Check
 	c.Field(len(q.Text) <= 500, "q", "use at most 500 characters")
 	c.Field(len(q.Cursor) <= maxCursor, "cursor", "is not a cursor of this search")
@@ -199,15 +199,6 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 
 // defaultLimit is the number of results of a page if Query.Limit is 0.
 const defaultLimit = 20
-
-// readHosts returns hosts in the form in which the index has them.
-func readHosts(list []string) []string {
-	list = slices.Clone(list)
-	for i, s := range list {
-		list[i] = weborigin.ReadHost(s)
-	}
-	return list
-}
 
 // localPortal stands for this portal in Query.Portals.
 const localPortal = "local"

@@ -100,12 +100,11 @@ func (conf *WasmConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	conf.Tools = grant.CheckTools(c, conf.Tools)
 	_, _, ok := rules.models.NamedModel(a.OwnerID, conf.Model)
 	c.Field(ok || conf.Model == "", "config.model", "there is no model of that name here")
-	conf.Hosts = plaintext.CleanList(conf.Hosts, true)
+	conf.Hosts = weborigin.ReadHosts(plaintext.CleanList(conf.Hosts, true))
 	c.Field(len(conf.Hosts) <= maxHosts, "config.hosts", "name at most %d", maxHosts)
-	for i, host := range conf.Hosts {
-		conf.Hosts[i] = weborigin.ReadHost(host)
-		u, err := url.Parse("https://" + conf.Hosts[i])
-		c.Field(err == nil && u.Host == conf.Hosts[i] && u.Hostname() != "" && len(host) <= maxConfigCharacter,
+	for _, host := range conf.Hosts {
+		u, err := url.Parse("https://" + host)
+		c.Field(err == nil && u.Host == host && u.Hostname() != "" && len(host) <= maxConfigCharacter,
 			"config.hosts", "%.80q is no host; write for example api.example.org", host)
 	}
 	size := 0

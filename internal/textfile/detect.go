@@ -90,9 +90,9 @@ func allReadings(b []byte) (out []reading) {
 				continue
 			}
 			r := reading{e, text, -1}
-			for _, language := range f.languages {
-				if fitsAlphabet(text, language) {
-					r.share = max(r.share, shareOfWords(text, language.words))
+			for name := range strings.FieldsSeq(f.languages) {
+				if fitsAlphabet(text, alphabets[name]) {
+					r.share = max(r.share, shareOfWords(text, name))
 				}
 			}
 			if r.share < leastWord {
@@ -107,8 +107,8 @@ func allReadings(b []byte) (out []reading) {
 		e      encoding.Encoding
 		common string
 	}{
-		{simplifiedchinese.GB18030, commonSimplified}, {traditionalchinese.Big5, commonTraditional},
-		{korean.EUCKR, commonKorean}, {japanese.ShiftJIS, ""}, {japanese.EUCJP, ""},
+		{simplifiedchinese.GB18030, commonOf["simplified"]}, {traditionalchinese.Big5, commonOf["traditional"]},
+		{korean.EUCKR, commonOf["korean"]}, {japanese.ShiftJIS, ""}, {japanese.EUCJP, ""},
 	} {
 		text, err := decodeAs(one.e, b, true)
 		if err != nil {
@@ -220,10 +220,11 @@ func isList(text string, e encoding.Encoding) bool {
 	return found
 }
 
-// shareOfWords returns the share of the words in text that are in a list; of Thai, which has no spaces, the share of
-// the letters in them.
-func shareOfWords(text, list string) float64 {
-	if list == thaiWords {
+// shareOfWords returns the share of the words in text that are common in a language; of Thai, which has no spaces, the
+// share of the letters in them.
+func shareOfWords(text, language string) float64 {
+	list := alphabets[language].words
+	if language == thai {
 		letters, rest := utf8.RuneCountInString(text), text
 		for word := range strings.FieldsSeq(list) {
 			rest = strings.ReplaceAll(rest, word, "")

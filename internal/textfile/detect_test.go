@@ -141,6 +141,22 @@ func TestDecode_ReadsTheBeginning(t *testing.T) {
 	}
 }
 
+func TestFamilies_NameKnownLanguages(t *testing.T) {
+	t.Parallel()
+	used := make(map[string]bool)
+	for _, f := range families {
+		for name := range strings.FieldsSeq(f.languages) {
+			used[name] = true
+			if alphabets[name].letters == "" {
+				t.Errorf("%s is no language of languages.txt", name)
+			}
+		}
+	}
+	if len(used) != len(alphabets) || len(commonOf) != 3 {
+		t.Errorf("%d of %d languages are used; %d have common characters", len(used), len(alphabets), len(commonOf))
+	}
+}
+
 func BenchmarkDecode(b *testing.B) {
 	in, _ := encodings["windows-1252"].NewEncoder().Bytes([]byte(strings.Repeat(inGerman, 1200)))
 	b.SetBytes(int64(len(in)))

@@ -79,9 +79,9 @@ func detectEscapes(b []byte) encoding.Encoding {
 		s, err := decodeAs(simplifiedchinese.HZGB2312, b, true)
 		switch {
 		case err != nil:
-		case shareOfCommon(s, commonSimplified) >= leastHan:
+		case shareOfCommon(s, commonOf["simplified"]) >= leastHan:
 			return simplifiedchinese.HZGB2312
-		case strings.ContainsAny(s, commonSimplified): // too short to be sure
+		case strings.ContainsAny(s, commonOf["simplified"]): // too short to be sure
 			return encoding.Replacement
 		}
 	}

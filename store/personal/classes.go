@@ -138,7 +138,8 @@ func FileClass(name string) Class {
 		return Personal
 	case strings.HasPrefix(name, "replica.db."):
 		return Public
-	case strings.HasSuffix(name, ".key"), strings.HasSuffix(name, ".keys"), strings.HasSuffix(name, ".lock"), strings.HasSuffix(name, ".sock"),
+	case strings.HasSuffix(name, ".key"), strings.HasSuffix(name, ".keys"), strings.HasSuffix(name, ".lock"),
+		strings.HasSuffix(name, ".sock"),
 		strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".cert"), name == "lock":
 		return Portal
 	}
