@@ -33,14 +33,14 @@ import (
 // exported method is a step of TestCaches_MatchTheDiskAfterEveryWrite.
 var readingMethods = strings.Fields(`
 	AskedAs AccountByName AccountByID ListAccounts CountOperators CredentialByHash ListCredentials Account Operators
-	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs ListRooms OlderCopies Versions CountAgents NameTaken SealedSecret
+	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs ListRooms OlderCopies Versions CountAgents CountUsers NameTaken SealedSecret
 	Due Checkup History CoOwners OfferOf Offers Domains StaleDomains Days Calls CallsSince Traces ElsewhereBy
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches
 	Queued Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
 	OpenBlob SearchMessages Invited InvitationsOf CountRooms Blocks BlockersOf Disclosures Prefs Questions FirstAsked
 	TaskByID TaskAsked ListTasks FindTasks ActiveTasks Asides Orphans LastCheckpoint ActivePortals TasksFor TasksAt
 	DueHooks NextEvent Attempts Hooked Webhook Webhooks Pushes
-	LastCard Peers PeerChanges PeerPolicy Decisions Spent Stats Ping StorageOf GreatestStorage FreeDisk TendDisk
+	LastCard Peers PeerChanges PeerPolicy Decisions Spent Stats Ping StorageOf GreatestStorage FreeDisk TendDisk DiskUse
 	Backup Verify QuickCheck Dir Log Err Fatal Close`)
 
 // cacheWorld is what the steps write to.

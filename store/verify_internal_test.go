@@ -377,6 +377,14 @@ func seedAll(t *testing.T, d *testDB) {
 			`INSERT INTO packages VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O8', 'p1', 'ada', 'one', '1.0.0', '{}', '', '` +
 				strings.Repeat("a", 64) + `', 4, 'published', '', 0, 1, 1)`,
 			`INSERT INTO kills VALUES ('` + strings.Repeat("b", 64) + `', 'It sends spam.', 1)`,
+			`INSERT INTO library_files (person_id, path, version, size, media_type, updated_at) SELECT MIN(id), 'a.txt', 1, 0, '', 1 FROM accounts`,
+			`INSERT INTO library_versions (person_id, path, version, size, media_type, restores, agent_id, agent, conversation_id, task_id, created_at)
+				SELECT MIN(id), 'a.txt', 1, 0, '', 0, '', '', '', '', 1 FROM accounts`,
+			`INSERT INTO library_texts SELECT MIN(id), 'a.txt', 'a' FROM accounts`,
+			`INSERT INTO library_shares SELECT 's1', MIN(id), 'a.txt', 0, 'hash', 1, 2 FROM accounts`,
+			`INSERT INTO profiles (account_id, display_name, updated_at) SELECT MIN(id), 'Ann', 1 FROM accounts`,
+			`INSERT INTO settings VALUES ('name', 'A portal', NULL, 1)`,
+			`INSERT INTO daily_figures VALUES (20000, 'people', 1)`,
 			`INSERT INTO memories SELECT '01HZX5N2Q7W8E9R0T1Y2U3I4O9', 'p1', MIN(id), '', 'r1', 1, 'likes tea', 0, '', 1, 1 FROM agents`,
 			`INSERT INTO hosting VALUES (1, '{}')`,
 			`INSERT INTO halts VALUES ('provider', 'llm.example', 1, 'llm.example', '', 1)`,
