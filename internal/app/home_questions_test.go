@@ -1,9 +1,11 @@
 package app_test
 
 import (
+	"cmp"
 	"html"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,10 +18,12 @@ func TestHome_EachQuestionHasTheRightAnswer(t *testing.T) {
 	p := apptest.Start(t)
 	ada := p.User(t, "ada")
 	page := ada.Must(http.MethodGet, "/", nil, http.StatusOK).Body
-	form := regexp.MustCompile(`(?s)<form class="asks"[^>]*>\s*<input type="hidden" name="agent" value="guide">(.*?)</form>`).FindStringSubmatch(page)
-	if form == nil {
+	// One form is that of the guide's section; its card may have another one with fewer questions.
+	forms := regexp.MustCompile(`(?s)<form class="asks"[^>]*>\s*<input type="hidden" name="agent" value="guide">(.*?)</form>`).FindAllString(page, -1)
+	if len(forms) == 0 {
 		t.Fatal("the home page shows no questions to the guide")
 	}
+	form := slices.MaxFunc(forms, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 	// An answer names the section of the manual that it is, or agents, the best
 	// first.
 	right := map[string]string{
@@ -41,7 +45,7 @@ func TestHome_EachQuestionHasTheRightAnswer(t *testing.T) {
 		}
 		return out.Choices[0].Message.Content
 	}
-	questions := regexp.MustCompile(`name="text" value="([^"]*)"`).FindAllStringSubmatch(form[1], -1)
+	questions := regexp.MustCompile(`name="text" value="([^"]*)"`).FindAllStringSubmatch(form, -1)
 	if len(questions) != 3 {
 		t.Errorf("the home page shows %d questions", len(questions))
 	}

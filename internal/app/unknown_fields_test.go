@@ -41,6 +41,8 @@ func TestAPI_EveryBodyRefusesUnknownFields(t *testing.T) {
 		switch {
 		case len(media) == 0 && c.body == nil:
 			continue // it reads none
+		case media["*/*"].Schema != nil:
+			continue // a file
 		case c.body == nil && !lines:
 			t.Errorf("%s has a body, and the matrix sends none", key)
 			continue

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/lookalike"
 )
 
 // ApplyDraft applies a draft to a and checks the result, including the rules that need the store: proved
@@ -137,10 +138,10 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	_, host, _ := strings.Cut(originOf(described.Endpoint), "://")
 	d = described.fillDraft(d)
 	if !named {
-		d.Name = s.tellApart(d.Name, "-", agentname.Slug(host))
+		d.Name = tellApart(&s.Names, d.Name, "-", agentname.Slug(host))
 	}
 	if !titled {
-		d.Title = s.tellApart(d.Title, " at ", host)
+		d.Title = tellApart(&s.Names, d.Title, " at ", host)
 	}
 	if d.Secret != nil && *d.Secret != "" && originOf(typed) != originOf(*d.Endpoint) {
 		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+
@@ -150,8 +151,8 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 }
 
 // tellApart adds the host to a name or title that a description has in common with one of the portal's own agents.
-func (s *Service) tellApart(text *string, between, host string) *string {
-	if text == nil || s.Names.Resembles(*text) == "" {
+func tellApart(names *lookalike.Names, text *string, between, host string) *string {
+	if text == nil || names.Resembles(*text) == "" {
 		return text
 	}
 	longer := *text + between + host
