@@ -126,6 +126,9 @@ func (t *Tools) Offer(ctx context.Context, call task.Call, names []string) ([]pr
 		// A server's word that a tool only reads is believed if an operator registered the server.
 		trusted := a.OwnerID != "" && t.directory.IsOperator(ctx, a.OwnerID)
 		for _, tool := range tools {
+			if tool.Name == grant.Memory || tool.Name == grant.LibraryRead || tool.Name == grant.LibraryWrite {
+				continue // a person could not tell it from the portal's own tool
+			}
 			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description,
 				Schema: tool.InputSchema, ReadOnly: trusted && tool.ReadOnly, Owned: true,
 				Caller: ownedTool{t, owner, a.Name, tool.Name}})

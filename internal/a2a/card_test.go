@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -221,23 +220,6 @@ func TestReadCard_SaysWhatItFound(t *testing.T) {
 			t.Errorf("%d %.30q: %v", tt.status, tt.body, err)
 		}
 	}
-}
-
-func TestProposeName_IsAlwaysUsable(t *testing.T) {
-	for title, want := range map[string]string{
-		"Weather Bot": "weather-bot", "Search": "search-agent", "天気": "tian-qi", "42": "agent-42",
-		"  --A--  ": "a-agent", "Admin": "admin-agent", strings.Repeat("long ", 20): "long-long-long-long-long-long-long-long",
-	} {
-		if got := ProposeName(title, "https://agents.example.com/x"); got != want {
-			t.Errorf("%q: %q", title, got)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		name := ProposeName(rapid.String().Draw(t, "title"), rapid.String().Draw(t, "address"))
-		if err := ident.CheckName(name); err != nil {
-			t.Fatalf("%q: %v", name, err)
-		}
-	})
 }
 
 func TestLine_ShowsWhatIsThere(t *testing.T) {

@@ -76,8 +76,11 @@ func mendMember(o members, name string, mend func(json.RawMessage) json.RawMessa
 	}
 }
 
-// mendEvent mends an event of a stream, the result of a call, or a task.
-func mendEvent(raw json.RawMessage) json.RawMessage {
+// mendEvent mends an event of a stream, the result of a call, or a task. It may lie in one member of another object.
+func mendEvent(raw json.RawMessage) json.RawMessage { return mendEventWithin(raw, true) }
+
+// mendEventWithin is mendEvent. An event inside of an inner one is not looked at, because each level is a copy.
+func mendEventWithin(raw json.RawMessage, outer bool) json.RawMessage {
 	raw = lenientjson.TrimMark(raw)
 	raw = unwrapOne(bytes.TrimSpace(raw))
 	o := membersOf(raw)
@@ -85,7 +88,9 @@ func mendEvent(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	for _, name := range []string{"task", "statusUpdate", "artifactUpdate"} {
-		mendMember(o, name, mendEvent)
+		if outer {
+			mendMember(o, name, func(inner json.RawMessage) json.RawMessage { return mendEventWithin(inner, false) })
+		}
 	}
 	if isObject(o["message"]) || o["status"] == nil && !saysError(raw) {
 		mendMember(o, "message", mendSaid) // A text beside these is no answer.

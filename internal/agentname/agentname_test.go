@@ -1,6 +1,7 @@
 package agentname
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -45,6 +46,23 @@ func TestPropose_IsAlwaysAName(t *testing.T) {
 		}
 		if err := ident.CheckName(ident.Numbered(name, n)); err != nil {
 			t.Fatalf("%q: %v", ident.Numbered(name, n), err)
+		}
+	})
+}
+
+func TestPropose_IsAlwaysUsable(t *testing.T) {
+	for title, want := range map[string]string{
+		"Weather Bot": "weather-bot", "Search": "search-agent", "天気": "tian-qi", "42": "agent-42",
+		"  --A--  ": "a-agent", "Admin": "admin-agent", strings.Repeat("long ", 20): "long-long-long-long-long-long-long-long",
+	} {
+		if got := Propose(title, "https://agents.example.com/x"); got != want {
+			t.Errorf("%q: %q", title, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		name := Propose(rapid.String().Draw(t, "title"), rapid.String().Draw(t, "address"))
+		if err := ident.CheckName(name); err != nil {
+			t.Fatalf("%q: %v", name, err)
 		}
 	})
 }

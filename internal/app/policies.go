@@ -43,7 +43,8 @@ func newHostingPolicies(p *Portal) *hostingPolicies {
 
 // PoliciesOf implements packages.Policies of the handlers.
 func (h *hostingPolicies) PoliciesOf(ctx context.Context, list []federation.Peer) map[string]hosting.Policy {
-	ctx, cancel := context.WithTimeout(ctx, policyTime)
+	// The answers are kept for other readers too, so the end of this request does not end the questions.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policyTime)
 	defer cancel()
 	out := make(map[string]hosting.Policy)
 	var mu sync.Mutex // guards out

@@ -102,7 +102,7 @@ func (e *EventReader) Next() ([]byte, error) {
 func (e *EventReader) NextEvent() (StreamEvent, error) {
 	e.event, e.name, e.problem = e.event[:0], e.next, nil
 	e.next = ""
-	seen, name := e.held != nil, e.name
+	seen, name, tries := e.held != nil, e.name, 0
 	e.event, e.held = append(e.event, e.held...), nil
 	finish := func() StreamEvent {
 		ev := StreamEvent{Name: e.name, Problem: e.problem}
@@ -157,7 +157,7 @@ func (e *EventReader) NextEvent() (StreamEvent, error) {
 		default:
 			continue
 		}
-		if e.loose && seen && beginsJSON(value) && isJSON(e.event) {
+		if e.loose && seen && tries < maxTries && beginsJSON(value) && isWhole(e.event, &tries) {
 			e.held = append([]byte{}, value...)
 			if e.name != name {
 				e.name, e.next = name, e.name
@@ -176,6 +176,15 @@ func (e *EventReader) NextEvent() (StreamEvent, error) {
 			seen, name = true, e.name
 		}
 	}
+}
+
+// maxTries bounds how often the beginning of one event is read as JSON, because each time reads all of it.
+const maxTries = 8
+
+// isWhole is isJSON, and counts.
+func isWhole(event []byte, tries *int) bool {
+	*tries++
+	return isJSON(event)
 }
 
 // maxStray bounds the bytes of text outside of the format that are kept.

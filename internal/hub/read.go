@@ -154,7 +154,7 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 		q.Limit = defaultLimit
 	}
 	c.Field(q.Limit >= 1 && q.Limit <= 100, "limit", "use 1 to 100")
-	c.Field(q.Sort == "" || slices.Contains(Sorts, q.Sort), "sort", "use relevance, name, newest or updated")
+	c.Field(q.Sort == "" || slices.Contains(Sorts, q.Sort), "sort", "use relevance, used, name, newest or updated")
 	c.Field(q.Mode == "" || slices.Contains(Modes, q.Mode), "mode", "use auto, words or meaning")
 	among := func(field string, values, known []string) {
 		for _, v := range values {

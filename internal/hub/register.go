@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"agentsite/internal/agentkind"
 	"agentsite/internal/agentname"
@@ -138,10 +139,10 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	_, host, _ := strings.Cut(originOf(described.Endpoint), "://")
 	d = described.fillDraft(d)
 	if !named {
-		d.Name = tellApart(&s.Names, d.Name, "-", agentname.Slug(host))
+		d.Name = tellApart(&s.Names, d.Name, "-"+agentname.Slug(host), maxProposedName)
 	}
 	if !titled {
-		d.Title = tellApart(&s.Names, d.Title, " at ", host)
+		d.Title = tellApart(&s.Names, d.Title, " at "+host, maxTitle)
 	}
 	if d.Secret != nil && *d.Secret != "" && originOf(typed) != originOf(*d.Endpoint) {
 		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+
@@ -150,13 +151,16 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	return d, nil
 }
 
-// tellApart adds the host to a name or title that a description has in common with one of the portal's own agents.
-func tellApart(names *lookalike.Names, text *string, between, host string) *string {
-	if text == nil || names.Resembles(*text) == "" {
+// maxProposedName is the greatest length of a name that is made for an agent.
+const maxProposedName = 40
+
+// tellApart adds the host to a name or title that a description has in common with one of the portal's own agents. A
+// text that has no room for the whole host stays, and is refused.
+func tellApart(names *lookalike.Names, text *string, host string, most int) *string {
+	if text == nil || names.Resembles(*text) == "" || utf8.RuneCountInString(*text+host) > most {
 		return text
 	}
-	longer := *text + between + host
-	longer = strings.TrimRight(longer[:min(len(longer), 40)], "-.:")
+	longer := *text + host
 	return &longer
 }
 

@@ -128,13 +128,16 @@ func ofObject(v map[string]any, depth int, inError bool) string {
 			o[short] = v[name]
 		}
 	}
-	first := ""
+	first, cause := "", causeOf(o, depth) // read once, because each reading looks at all that is within
 	for _, name := range fields {
 		s := ofValue(o[name], depth-1, inError || slices.Contains(errorFields, name))
 		if s == "" || says(s) == nothing {
 			continue
 		}
-		if s = addCause(s, o, depth); says(s) == sentence {
+		if cause != "" && !strings.Contains(s, cause) {
+			s += ": " + cause
+		}
+		if says(s) == sentence {
 			return s
 		}
 		if first == "" {
@@ -186,16 +189,13 @@ func ofFields(v map[string]any, names []string, depth int, inError bool) string 
 	return strings.Join(out, "; ")
 }
 
-// addCause appends the reason of the provider that a broker in front of it passes on.
-func addCause(s string, o map[string]any, depth int) string {
+// causeOf returns the reason of the provider that a broker in front of it passes on; "" for none.
+func causeOf(o map[string]any, depth int) string {
 	meta, ok := o["metadata"].(map[string]any)
 	if !ok {
-		return s
+		return ""
 	}
-	if cause := ofValue(meta["raw"], depth-1, true); cause != "" && !strings.Contains(s, cause) {
-		return s + ": " + cause
-	}
-	return s
+	return ofValue(meta["raw"], depth-1, true)
 }
 
 // meaning is how much a text says as a reason.

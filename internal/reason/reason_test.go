@@ -91,3 +91,20 @@ func FuzzFind(f *testing.F) {
 		IsSet(b)
 	})
 }
+
+// Each level has a cause within it, beside many texts that say only that there was an error. Reading the cause for each
+// of them would take 35 to the power of the levels.
+func TestFind_ReadsACauseOnce(t *testing.T) {
+	inner := `"the quota is used up"`
+	for range 5 {
+		var b strings.Builder
+		b.WriteString(`{"metadata":{"raw":` + inner + `}`)
+		for _, name := range fields {
+			b.WriteString(`,"` + name + `":"fail"`)
+		}
+		inner = b.String() + "}"
+	}
+	if got := Find([]byte(inner)); !strings.Contains(got, "quota") && !strings.Contains(got, "fail") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"net/http"
 	"strings"
 
@@ -121,7 +120,7 @@ func settingLabels(names []string) string {
 	for i, name := range names {
 		names[i] = settingTexts[name].Label
 	}
-	return cmp.Or(strings.Join(names, ", "), "nothing changed")
+	return strings.Join(names, ", ")
 }
 
 func (d *Pages) undoSetting(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -189,7 +188,9 @@ func (d *Pages) saveWelcome(w http.ResponseWriter, r *http.Request, actor ident.
 	v := templates.AdminWelcome{URL: in.Get("url"), ModelURL: in.Get("model_url"), ModelName: in.Get("model")}
 	_, err = d.settings.ChangeFresh(r.Context(), actor, values)
 	if err == nil && v.ModelURL+v.ModelName != "" {
-		err = d.createModel(r, actor, v, in.Get("key"))
+		if err = d.createModel(r, actor, v, in.Get("key")); err == nil {
+			v.ModelURL, v.ModelName = "", "" // made: the form that is shown again must not make it again
+		}
 	}
 	if err == nil && strings.TrimSpace(v.URL) != "" {
 		_, _, err = d.peers.Add(r.Context(), actor, v.URL)
