@@ -132,7 +132,7 @@ func flashOf(r *http.Request) string {
 	}
 	return map[string]string{"sent": "Saved.", "saved": "Saved as a new version.",
 		"deleted": "Deleted. Go back to a version below to have it again.", "back": "The earlier content is the newest version now.",
-		"undone": "Undone.", "revoked": "The link does not count any more.", "kept": "Kept in your library."}[r.URL.Query().Get("done")]
+		"undone": "Undone.", "revoked": "The link no longer works.", "kept": "Kept in your library."}[r.URL.Query().Get("done")]
 }
 
 // maxUpload is the number of files of one form.

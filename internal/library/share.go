@@ -64,7 +64,7 @@ func (s *Service) Revoke(ctx context.Context, actor ident.Actor, id string) erro
 
 // errNoShare is the same for links that expired, were revoked or never existed.
 func errNoShare() error {
-	return fault.New(fault.NotFound, "This link does not count, or not any more.")
+	return fault.New(fault.NotFound, "This link has expired, was revoked or never existed.")
 }
 
 // OpenShared returns the version behind the secret of a link, with its content, which the caller closes.
