@@ -22,7 +22,7 @@ import (
 const (
 	// MaxPath and MaxName bound a path and each of its names, in bytes, MaxDepth the number of its names.
 	MaxPath, MaxName, MaxDepth = 500, 200, 20
-	// MaxVersions is the number of versions of a file. The oldest make room for new ones.
+	// MaxVersions is the number of versions of a file. The oldest make room for new ones, those of agents first.
 	MaxVersions = 500
 	// MaxShares is the number of links of a person that have not expired.
 	MaxShares = 200
@@ -94,7 +94,7 @@ type Write struct {
 type Store interface {
 	// PutVersion stores a version and returns it with its number. If the content is that of the newest version it
 	// returns that one. A Conflict fault if another version than the expected one is the newest. It deletes the oldest
-	// versions beyond MaxVersions.
+	// versions beyond MaxVersions, those of agents first.
 	PutVersion(ctx context.Context, w Write) (Version, error)
 	FileAt(ctx context.Context, personID, path string) (File, error)
 	// Files returns up to limit files that are not deleted, with paths that begin with prefix, in the order of their

@@ -152,19 +152,26 @@ func putRows(t engine.Tx, w library.Write, v library.Version) error {
 	return err
 }
 
-// dropOldest deletes the versions of a file beyond library.MaxVersions.
+// dropOldest deletes the versions of a file beyond library.MaxVersions: the oldest that agents wrote, then the person's.
+// So no agent can push out the versions of the person.
 func dropOldest(t engine.Tx, personID string, v library.Version) error {
-	last := v.Number - library.MaxVersions
-	if last < 1 {
+	if v.Number <= library.MaxVersions {
 		return nil
 	}
-	var hashes []string
-	if err := t.List(&hashes, `SELECT DISTINCT hash FROM library_versions WHERE person_id = ? AND path = ?
-		AND version <= ? AND hash IS NOT NULL`, personID, v.Path, last); err != nil {
+	var n int
+	if err := t.Get(&n, `SELECT COUNT(*) FROM library_versions WHERE person_id = ? AND path = ?`, personID,
+		v.Path); err != nil || n <= library.MaxVersions {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM library_versions WHERE person_id = ? AND path = ? AND version <= ?`, personID,
-		v.Path, last); err != nil {
+	const these = ` FROM library_versions WHERE person_id = ? AND path = ? AND version IN (SELECT o.version
+		FROM library_versions o WHERE o.person_id = ? AND o.path = ? AND o.version < ?
+		ORDER BY (o.agent_id = ''), o.version LIMIT ?)`
+	args := []any{personID, v.Path, personID, v.Path, v.Number, n - library.MaxVersions}
+	var hashes []string
+	if err := t.List(&hashes, `SELECT DISTINCT hash`+these+` AND hash IS NOT NULL`, args...); err != nil {
+		return err
+	}
+	if _, err := t.Exec(`DELETE`+these, args...); err != nil {
 		return err
 	}
 	return rows.LoosenFiles(t, hashes, clock.Milli(v.At))

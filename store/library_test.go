@@ -1,0 +1,44 @@
+package store_test
+
+import (
+	"testing"
+
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/library"
+	"agentsite/internal/testing/storetest"
+)
+
+// libraryWrite is a write of notes/tea.md with a content, "" for a deletion.
+func libraryWrite(who account.Account, hash string) library.Write {
+	return library.Write{PersonID: who.ID, Expect: library.AnyVersion, Version: library.Version{Path: "notes/tea.md",
+		Hash: hash, MediaType: "text/plain", At: clock.Now()}}
+}
+
+// Versions of agents make room before those of the person, so that no agent can push out what the person wrote.
+func TestLibrary_VersionsOfAgentsMakeRoomFirst(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ctx, ada := t.Context(), storetest.Account(t, db, "ada")
+	mine, theirs := send(t, db, ada, "mine"), send(t, db, ada, "theirs")
+	for i := range library.MaxVersions + 3 {
+		w := libraryWrite(ada, mine)
+		if i > 0 {
+			w.Version.By = library.Writer{AgentID: "a1", Agent: "filer"}
+			if w.Version.Hash = theirs; i%2 == 0 {
+				w.Version.Hash = ""
+			}
+		}
+		if _, err := db.Library.PutVersion(ctx, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := db.Library.Versions(ctx, ada.ID, "notes/tea.md", library.MaxVersions+9, library.MaxVersions+9)
+	if err != nil || len(list) != library.MaxVersions {
+		t.Fatal(len(list), err)
+	}
+	if last, before := list[len(list)-1], list[len(list)-2]; last.Number != 1 || last.Hash != mine || before.Number != 5 {
+		t.Errorf("the oldest versions are %+v and %+v", before, last)
+	}
+	storetest.Sound(t, db)
+}
