@@ -1,10 +1,13 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"agentsite/internal/account"
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
 	"agentsite/internal/library"
 	"agentsite/internal/testing/storetest"
 )
@@ -41,4 +44,31 @@ func TestLibrary_VersionsOfAgentsMakeRoomFirst(t *testing.T) {
 		t.Errorf("the oldest versions are %+v and %+v", before, last)
 	}
 	storetest.Sound(t, db)
+}
+
+// A version with an earlier content is stored beyond the quota, so that an undo always works.
+func TestLibrary_RestoringNeedsNoRoom(t *testing.T) {
+	t.Parallel()
+	db := openBounded(t)
+	ctx, ada := t.Context(), storetest.Account(t, db, "ada")
+	first, second := send(t, db, ada, "first"), send(t, db, ada, "second")
+	for _, hash := range []string{first, second} {
+		if _, err := db.Library.PutVersion(ctx, libraryWrite(ada, hash)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := storetest.Conversation(t, db, ada)
+	for n := 10 << 10; n > 0; {
+		if _, err := db.Append(ctx, storetest.Post(c, ada, ident.NewID(), strings.Repeat("x", n))); err != nil {
+			n /= 2
+		}
+	}
+	back := libraryWrite(ada, first)
+	if _, err := db.Library.PutVersion(ctx, back); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("a new version: %v", err)
+	}
+	back.Version.Restores = 1
+	if v, err := db.Library.PutVersion(ctx, back); err != nil || v.Number != 3 {
+		t.Errorf("restored as %+v, %v", v, err)
+	}
 }
