@@ -3,6 +3,7 @@ package store_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/internal/account"
 	"agentsite/internal/clock"
@@ -70,5 +71,25 @@ func TestLibrary_RestoringNeedsNoRoom(t *testing.T) {
 	back.Version.Restores = 1
 	if v, err := db.Library.PutVersion(ctx, back); err != nil || v.Number != 3 {
 		t.Errorf("restored as %+v, %v", v, err)
+	}
+}
+
+// The links of an account open nothing while it is disabled.
+func TestLibrary_LinksOfDisabledAccounts(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ctx, ada := t.Context(), storetest.Account(t, db, "ada")
+	now := clock.Now()
+	if err := db.Library.PutShare(ctx, library.Share{ID: ident.NewID(), PersonID: ada.ID, Path: "notes/tea.md", CreatedAt: now,
+		ExpiresAt: now.Add(time.Hour)}, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []time.Time{{}, now, {}} {
+		if err := db.SetDisabled(ctx, ada.ID, at, ident.Actor{Kind: ident.System}); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := db.Library.ShareBySecret(ctx, "secret"); fault.Is(err, fault.NotFound) == at.IsZero() || at.IsZero() && l.PersonID != ada.ID {
+			t.Errorf("disabled at %v: %+v, %v", at, l, err)
+		}
 	}
 }

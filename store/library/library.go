@@ -272,7 +272,7 @@ func (r shareRow) share() library.Share {
 		CreatedAt: clock.FromMilli(r.CreatedAt), ExpiresAt: clock.FromMilli(r.ExpiresAt)}
 }
 
-const shareColumns = `SELECT id, person_id, path, version, created_at, expires_at FROM library_shares `
+const shareColumns = `SELECT s.id, s.person_id, s.path, s.version, s.created_at, s.expires_at FROM library_shares s `
 
 // PutShare implements library.Store. It deletes the person's links that have expired.
 func (d *Library) PutShare(ctx context.Context, s library.Share, secretHash string) error {
@@ -313,10 +313,11 @@ func (d *Library) Shares(ctx context.Context, personID, path string, now time.Ti
 	return out, nil
 }
 
-// ShareBySecret implements library.Store.
+// ShareBySecret implements library.Store. It does not find the links of a disabled account.
 func (d *Library) ShareBySecret(ctx context.Context, secretHash string) (library.Share, error) {
 	var r shareRow
-	err := d.db.Get(ctx, &r, shareColumns+`WHERE secret = ?`, secretHash)
+	err := d.db.Get(ctx, &r, shareColumns+`JOIN accounts a ON a.id = s.person_id
+		WHERE s.secret = ? AND a.disabled_at = 0`, secretHash)
 	return r.share(), engine.MapError(err)
 }
 
