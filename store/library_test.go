@@ -58,6 +58,11 @@ func TestLibrary_RestoringNeedsNoRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	other := libraryWrite(ada, first)
+	other.Version.Path, other.Text = "notes/copy.md", strings.Repeat("x", smallQuota)
+	if _, err := db.Library.PutVersion(ctx, other); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("the words of a search beyond the quota: %v", err)
+	}
 	c := storetest.Conversation(t, db, ada)
 	for n := 10 << 10; n > 0; {
 		if _, err := db.Append(ctx, storetest.Post(c, ada, ident.NewID(), strings.Repeat("x", n))); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -21,6 +22,18 @@ const maxSearched = 128 << 10
 // foldText returns a text in the form in which searches compare: small letters, one space between words.
 func foldText(s string) string {
 	return strings.Join(strings.Fields(cases.Fold().String(norm.NFKC.String(s))), " ")
+}
+
+// cutText cuts a folded text, which can be longer than the text, to maxSearched bytes.
+func cutText(s string) string {
+	if len(s) <= maxSearched {
+		return s
+	}
+	end := maxSearched
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 // isText reports whether a media type may be that of text. The content decides.
@@ -40,7 +53,7 @@ func (s *Service) wordsOf(ctx context.Context, owner ident.Actor, v Version) (st
 	if errors.Is(err, textfile.ErrEncoding) {
 		return words, nil
 	}
-	return words + "\n" + foldText(text), err
+	return words + "\n" + cutText(foldText(text)), err
 }
 
 // readText returns the first bytes of a content as text; cut is true if there is more.

@@ -103,7 +103,9 @@ func (d *Library) PutVersion(ctx context.Context, w library.Write) (v library.Ve
 		}
 		v.Number = now.Version + 1
 		if v.Hash != "" && v.Restores == 0 { // undoing needs no room, so that it always works
-			if err := d.quota.CheckRoom(t, string(ident.Person), w.PersonID, int64(len(v.Path)+rowBytes)); err != nil {
+			// The words for the search are stored for each file, even if the content is there already.
+			add := int64(len(v.Path) + rowBytes + len(w.Text))
+			if err := d.quota.CheckRoom(t, string(ident.Person), w.PersonID, add); err != nil {
 				return err
 			}
 		}
