@@ -139,12 +139,14 @@ func (g Grant) covers(u Use) bool {
 // isFile reports whether the use is about files of a library.
 func (u Use) isFile() bool { return u.Tool == LibraryRead || u.Tool == LibraryWrite }
 
-// coversFile is covers for files: a grant for a folder covers all in it, and one that allows writing allows reading.
+// coversFile is covers for files: a grant for a folder covers all in it, and one that allows writing allows reading. A
+// denial without a slash at its end is about the file and the folder of that name.
 func (g Grant) coversFile(u Use) bool {
 	return g.Person == u.Person && g.AgentID == u.AgentID &&
 		(g.Tool == u.Tool || g.Allow && g.Tool == LibraryWrite && u.Tool == LibraryRead) &&
 		(g.Target == u.Target || g.Target == WholeLibrary ||
-			strings.HasSuffix(g.Target, "/") && strings.HasPrefix(u.Target, g.Target)) &&
+			strings.HasSuffix(g.Target, "/") && strings.HasPrefix(u.Target, g.Target) ||
+			!g.Allow && strings.HasPrefix(u.Target, g.Target+"/")) &&
 		(g.ConversationID == "" || g.ConversationID == u.ConversationID)
 }
 

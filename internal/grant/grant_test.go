@@ -1,10 +1,13 @@
 package grant
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"agentsite/internal/fault"
 )
 
 var (
@@ -101,5 +104,58 @@ func TestGrant_SaysWhyItLapsed(t *testing.T) {
 	}
 	if got := NeedsOf([]string{"find", "ask", "find"}); got != "ask find" {
 		t.Errorf("needs %q", got)
+	}
+}
+
+// A denial covers a file and the folder of its name, a permission only what it names.
+func TestDecide_Files(t *testing.T) {
+	read := Use{Person: ada, AgentID: "a1", Tool: LibraryRead, Binds: facts}
+	for _, c := range []struct {
+		target string
+		allow  bool
+		path   string
+		want   Decision
+	}{
+		{"secret", false, "secret", Denied},
+		{"secret", false, "secret/a.txt", Denied},
+		{"secret", false, "secret/", Denied},
+		{"secret", false, "secrets.txt", Undecided},
+		{"secret/", false, "secret/deep/a.txt", Denied},
+		{"secret", true, "secret/a.txt", Undecided},
+		{"secret", true, "secret", Allowed},
+		{"secret/", true, "secret/a.txt", Allowed},
+		{WholeLibrary, true, "secret/a.txt", Allowed},
+	} {
+		u := read
+		u.Target = c.path
+		g := Grant{ID: "g1", Person: ada, AgentID: "a1", Tool: LibraryRead, Target: c.target, Allow: c.allow, Binds: facts}
+		if got, _ := Decide([]Grant{g}, u, now); got != c.want {
+			t.Errorf("%q (allow: %v) for %q: %d, want %d", c.target, c.allow, c.path, got, c.want)
+		}
+	}
+}
+
+// The target of a grant for the library has one form, that of paths.
+func TestCheckTarget(t *testing.T) {
+	for _, c := range []struct{ tool, target, want, wrong string }{
+		{LibraryRead, "notes/", "notes/", ""},
+		{LibraryRead, "cafe\u0301/", "caf\u00e9/", ""},
+		{LibraryWrite, WholeLibrary, WholeLibrary, ""},
+		{LibraryWrite, "", "", "name a folder"},
+		{LibraryRead, "/notes/", "", "name a folder"},
+		{LibraryRead, "notes//tea.md", "", "name a folder"},
+		{LibraryRead, "//", "", "name a folder"},
+		{LibraryRead, strings.Repeat("\u00e9", 300), strings.Repeat("\u00e9", 300), ""},
+		{LibraryRead, strings.Repeat("a", 301), "", "is longer than 300 characters"},
+		{Ask, "", "", "name the agent"},
+		{Find, "x", "", "leave it out"},
+	} {
+		var check fault.Check
+		got := checkTarget(&check, c.tool, c.target)
+		err := check.Err()
+		if c.wrong == "" && (err != nil || got != c.want) || c.wrong != "" &&
+			(err == nil || !strings.HasPrefix(fault.As(err).Fields["scope"], c.wrong)) {
+			t.Errorf("%s %q: %q, %v", c.tool, c.target, got, err)
+		}
 	}
 }

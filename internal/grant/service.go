@@ -2,10 +2,14 @@ package grant
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -104,6 +108,9 @@ func (s *Service) Look(ctx context.Context, u Use) (Decision, error) {
 
 // Remember stores a decision that the person made in a conversation. conversationOnly restricts it to that one.
 func (s *Service) Remember(ctx context.Context, u Use, allow, conversationOnly bool) error {
+	if !fits(u.Target) {
+		return fault.Field("scope", fmt.Sprintf("is longer than %d characters", maxTarget))
+	}
 	g := Grant{ID: ident.NewID(), Person: u.Person, AgentID: u.AgentID, Agent: u.Agent, Tool: u.Tool, Target: u.Target,
 		Allow: allow, Binds: u.Binds, CreatedAt: clock.Now()}
 	if conversationOnly {
@@ -161,12 +168,8 @@ func (s *Service) Put(ctx context.Context, actor ident.Actor, id string, d Draft
 	c.Field(ident.ValidID(id), "id", "use a ULID, 26 characters")
 	c.Field(d.Agent != "", "agent", "name the agent that gets the permission")
 	c.Field(d.Tool != "" && len(d.Tool) <= 200 && utf8.ValidString(d.Tool), "tool",
-		"use %s, %s, %s or the name of a tool", Find, Ask, Memory)
-	alone := d.Tool == Find || d.Tool == Memory
-	c.Field(alone || d.Target != "", "scope",
-		"name the agent that is asked or has the tool; for %s also %s", Ask, AnyPublic)
-	c.Field(!alone || d.Target == "", "scope", "leave it out for %s and %s", Find, Memory)
-	c.Field(len(d.Target) <= 300 && utf8.ValidString(d.Target), "scope", "is too long")
+		"use %s, %s, %s, %s, %s or the name of a tool", Find, Ask, Memory, LibraryRead, LibraryWrite)
+	d.Target = checkTarget(&c, d.Tool, d.Target)
 	c.Field(d.ConversationID == "" || ident.ValidID(d.ConversationID), "conversation", "is no conversation")
 	c.Field(d.Calls >= 0 && d.Calls <= 1_000_000, "budget", "use 0 to 1000000 calls")
 	c.Field(d.Until.IsZero() || d.Until.After(clock.Now()), "until", "is in the past")
@@ -182,6 +185,30 @@ func (s *Service) Put(ctx context.Context, actor ident.Actor, id string, d Draft
 		return Grant{}, err
 	}
 	return g, s.store.PutGrant(ctx, g)
+}
+
+// checkTarget returns the target of a grant as it is stored, and reports one that does not fit the tool to c.
+func checkTarget(c *fault.Check, tool, target string) string {
+	switch tool {
+	case Find, Memory:
+		c.Field(target == "", "scope", "leave it out for %s and %s", Find, Memory)
+	case LibraryRead, LibraryWrite:
+		target = norm.NFC.String(target)
+		ok := target == WholeLibrary || target != "" && target[0] != '/' && !strings.Contains(target, "//")
+		c.Field(ok, "scope",
+			"name a folder with a slash at its end, such as notes/, a file, or / for the whole library")
+	default:
+		c.Field(target != "", "scope", "name the agent that is asked or has the tool; for %s also %s", Ask, AnyPublic)
+	}
+	c.Field(fits(target), "scope", "is longer than %d characters", maxTarget)
+	return target
+}
+
+// maxTarget is the number of characters of a target, as in the table.
+const maxTarget = 300
+
+func fits(target string) bool {
+	return utf8.ValidString(target) && utf8.RuneCountInString(target) <= maxTarget
 }
 
 // Delete revokes a grant of the actor. Calls that run by it end at once.
