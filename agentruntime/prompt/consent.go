@@ -82,7 +82,7 @@ func askConsent(c openai.ToolCall, t Tool, target string, args json.RawMessage, 
 	}
 	w.Question = "May I " + act + with + "\n\nAnswer yes to go on."
 	if about != "" && strings.Contains(target, "/") {
-		w.Question += fmt.Sprintf(" An answer for later is about all in `%s`.", cleanName(grant.FolderOf(target)))
+		w.Question += " An answer for later is about " + laterAct(t, target) + "."
 	}
 	switch {
 	case p.KeepsAll:
@@ -110,6 +110,18 @@ func fileAct(t Tool, target string) string {
 		return "read " + place
 	}
 	return ""
+}
+
+// laterAct returns the words for all that an answer for later is about.
+func laterAct(t Tool, target string) string {
+	verb, place := "reading", fmt.Sprintf("all in `%s`", cleanName(grant.FolderOf(target)))
+	if t.Name == grant.LibraryWrite {
+		verb = "reading and writing"
+	}
+	if target == grant.WholeLibrary {
+		place = "all files of your library"
+	}
+	return verb + " " + place
 }
 
 // PermissionQuestion returns the question to the person about a call to target, and its short form.

@@ -252,3 +252,18 @@ func TestGrants_AnInterruptedQuestionGoesOn(t *testing.T) {
 type invoked func(context.Context, Invocation) (string, bool, error)
 
 func (f invoked) CallTool(ctx context.Context, c Invocation) (string, bool, error) { return f(ctx, c) }
+
+// The question about a file says what an answer for later covers.
+func TestPermissionQuestion_SaysWhatLaterCovers(t *testing.T) {
+	for _, c := range []struct{ tool, target, want string }{
+		{grant.LibraryRead, "notes/tea.md", "An answer for later is about reading all in `notes/`."},
+		{grant.LibraryWrite, "notes/tea.md", "An answer for later is about reading and writing all in `notes/`."},
+		{grant.LibraryRead, "/", "An answer for later is about reading all files of your library."},
+		{grant.LibraryRead, "tea.md", ""},
+	} {
+		got, _ := PermissionQuestion(Tool{Name: c.tool}, c.target, json.RawMessage(`{"text":"x"}`), Permission{})
+		if !strings.Contains(got, c.want) || c.want == "" && strings.Contains(got, "for later") {
+			t.Errorf("%s %s: %q", c.tool, c.target, got)
+		}
+	}
+}
