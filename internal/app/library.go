@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -62,7 +63,7 @@ func (l filedLibrary) ListFiles(ctx context.Context, call task.Call, prefix stri
 // maxListed is the number of files that an agent gets in one list, readBytes the part of a file that it reads at once.
 const (
 	maxListed = 500
-	readBytes = 32 << 10
+	readBytes = 12 << 10
 )
 
 // ReadFile implements acting.Library.
@@ -74,9 +75,15 @@ func (l filedLibrary) ReadFile(ctx context.Context, call task.Call, path string,
 	if offset > len(text) {
 		return "", fault.New(fault.Invalid, "The text has %d bytes.", len(text))
 	}
-	part := text[offset:min(offset+readBytes, len(text))]
-	head := fmt.Sprintf("%s, version %d, bytes %d to %d of %d:\n\n", v.Path, v.Number, offset, offset+len(part), len(text))
-	return head + strings.ToValidUTF8(part, ""), nil
+	for offset > 0 && offset < len(text) && !utf8.RuneStart(text[offset]) {
+		offset--
+	}
+	end := min(offset+readBytes, len(text))
+	for end < len(text) && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	head := fmt.Sprintf("%s, version %d, bytes %d to %d of %d:\n\n", v.Path, v.Number, offset, end, len(text))
+	return head + text[offset:end], nil
 }
 
 // WriteFile implements acting.Library.

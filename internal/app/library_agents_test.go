@@ -67,6 +67,14 @@ func TestLibrary_AgentsWriteByGrant(t *testing.T) {
 		}
 		talk.say("no")
 	}
+	// A long text comes in parts that begin and end between characters, and each says where it ends.
+	putFile(t, ada, "notes/long.md", "x"+strings.Repeat("é", 10_000))
+	for at, want := range map[int]string{0: "bytes 0 to 12287 of 20001:\n\nxé", 2: "bytes 1 to 12289 of 20001:\n\né",
+		12287: "bytes 12287 to 20001 of 20001:\n\né"} {
+		if got := talk.say(fmt.Sprintf(`library_read {"path":"notes/long.md","offset":%d}`, at)); !strings.Contains(got, want) {
+			t.Errorf("from byte %d: %.100q", at, got)
+		}
+	}
 	if got := talk.say(`library_read {"path":"notes/../secret.txt"}`); strings.Contains(got, "42") {
 		t.Errorf("it reads a file above its folder: %q", got)
 	}
