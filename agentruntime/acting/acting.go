@@ -44,6 +44,7 @@ type Conversations interface {
 // Grants decides about calls, see grant.Service.
 type Grants interface {
 	Begin(ctx context.Context, u grant.Use) (grant.Decision, context.Context, func(), error)
+	Denials(ctx context.Context, u grant.Use) (func(target string) bool, error)
 	Remember(ctx context.Context, u grant.Use, allow, conversationOnly bool) error
 	Forget(ctx context.Context, p grant.Person, agentID, conversationID string) error
 }

@@ -15,8 +15,8 @@ import (
 
 // Library is the library of the person behind a call. The sentence of a *fault.Error is for the agent.
 type Library interface {
-	// ListFiles returns the files below a prefix as a text.
-	ListFiles(ctx context.Context, call task.Call, prefix string) (string, error)
+	// ListFiles returns the files below a prefix as a text, without those that are denied.
+	ListFiles(ctx context.Context, call task.Call, prefix string, denied func(path string) bool) (string, error)
 	// ReadFile returns a part of a text file, from a byte on.
 	ReadFile(ctx context.Context, call task.Call, path string, offset int) (string, error)
 	// WriteFile writes a text as a new version, and returns a sentence about it.
@@ -106,11 +106,24 @@ func (f filing) CallTool(ctx context.Context, c prompt.Invocation) (text string,
 		if prefix != "" {
 			prefix += "/"
 		}
-		text, err = f.tools.library.ListFiles(ctx, f.call, prefix)
+		text, err = f.list(ctx, c, prefix)
 	case readTitle:
 		text, err = f.tools.library.ReadFile(ctx, f.call, args.Path, args.Offset)
 	default:
 		text, err = f.tools.library.WriteFile(ctx, f.call, args.Path, args.Text)
 	}
 	return text, false, err
+}
+
+// list lists the files that the person does not deny the agent to read.
+func (f filing) list(ctx context.Context, c prompt.Invocation, prefix string) (string, error) {
+	u, err := f.tools.use(ctx, f.call, prompt.Tool{Name: grant.LibraryRead, Caller: f}, c)
+	if err != nil {
+		return "", err
+	}
+	denied, err := f.tools.grants.Denials(ctx, u)
+	if err != nil {
+		return "", err
+	}
+	return f.tools.library.ListFiles(ctx, f.call, prefix, denied)
 }

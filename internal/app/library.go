@@ -42,14 +42,17 @@ func personBehind(call task.Call) ident.Actor {
 }
 
 // ListFiles implements acting.Library.
-func (l filedLibrary) ListFiles(ctx context.Context, call task.Call, prefix string) (string, error) {
+func (l filedLibrary) ListFiles(ctx context.Context, call task.Call, prefix string,
+	denied func(path string) bool) (string, error) {
 	page, err := l.portal.library.List(ctx, personBehind(call), prefix, "", maxListed)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	for _, f := range page.Files {
-		fmt.Fprintf(&b, "%s (version %d, %d bytes)\n", f.Path, f.Version, f.Size)
+		if !denied(f.Path) {
+			fmt.Fprintf(&b, "%s (version %d, %d bytes)\n", f.Path, f.Version, f.Size)
+		}
 	}
 	if page.Next != "" {
 		b.WriteString("There are more; name a folder.\n")

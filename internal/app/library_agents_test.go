@@ -87,3 +87,23 @@ func TestLibrary_AgentsWriteByGrant(t *testing.T) {
 		t.Errorf("it wrote without the permission: %q", got)
 	}
 }
+
+// A list leaves out the files that the agent may never read.
+func TestLibrary_ListsNothingDenied(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada := p.User(t, "ada")
+	putFile(t, ada, "secret/plan.md", "42")
+	putFile(t, ada, "notes/tea.md", "Green tea.")
+	agent := filer(t, p.User(t, "eve"))
+	for scope, decision := range map[string]string{"/": "allow", "secret": "deny"} {
+		ada.Must(http.MethodPut, "/api/v1/grants/"+ident.NewID(), map[string]any{"agent": agent, "tool": "library_read", "scope": scope, "decision": decision}, http.StatusOK)
+	}
+	talk := talkTo(t, ada, agent)
+	if got := talk.say("library_list {}"); !strings.Contains(got, "notes/tea.md (version 1") || strings.Contains(got, "plan") {
+		t.Errorf("listed: %q", got)
+	}
+	if got := talk.say(`library_list {"prefix":"secret/"}`); strings.Contains(got, "plan") {
+		t.Errorf("listed below secret/: %q", got)
+	}
+}

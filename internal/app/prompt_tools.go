@@ -85,6 +85,10 @@ func (a acted) Begin(ctx context.Context, u grant.Use) (grant.Decision, context.
 	return a.portal.grants.Begin(ctx, u)
 }
 
+func (a acted) Denials(ctx context.Context, u grant.Use) (func(target string) bool, error) {
+	return a.portal.grants.Denials(ctx, u)
+}
+
 func (a acted) Remember(ctx context.Context, u grant.Use, allow, conversationOnly bool) error {
 	return a.portal.grants.Remember(ctx, u, allow, conversationOnly)
 }

@@ -106,6 +106,21 @@ func (s *Service) Look(ctx context.Context, u Use) (Decision, error) {
 	return d, nil
 }
 
+// Denials returns a function that reports whether the person denies the use of another target now.
+func (s *Service) Denials(ctx context.Context, u Use) (func(target string) bool, error) {
+	list, err := s.store.GrantsOf(ctx, u.Person, u.AgentID)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(g Grant) bool { return g.Allow })
+	now := clock.Now()
+	return func(target string) bool {
+		u.Target = target
+		d, _ := Decide(list, u, now)
+		return d == Denied
+	}, nil
+}
+
 // Remember stores a decision that the person made in a conversation. conversationOnly restricts it to that one.
 func (s *Service) Remember(ctx context.Context, u Use, allow, conversationOnly bool) error {
 	if !fits(u.Target) {
