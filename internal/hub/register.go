@@ -58,7 +58,8 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	d, err := s.consultAddress(ctx, actor, d)
 	if err != nil {
 		// A form shows the errors of all fields at once: more than that the description is missing.
-		if other := s.ApplyDraft(ctx, typed, &Agent{}); chosen && other != nil && len(fault.As(other).Fields) > 1 {
+		other := s.ApplyDraft(ctx, typed, &Agent{})
+		if chosen && typed.Kind != nil && other != nil && len(fault.As(other).Fields) > 1 {
 			err = other
 		}
 		return Agent{}, err
