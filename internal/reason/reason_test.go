@@ -85,8 +85,9 @@ func FuzzFind(f *testing.F) {
 	f.Add([]byte("event: error\ndata: x"))
 	f.Add([]byte("<title>x</title>"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if Find(b) != Find(b) {
-			t.Error("two reasons")
+		first := Find(b)
+		if again := Find(b); again != first {
+			t.Errorf("%q, then %q", first, again)
 		}
 		IsSet(b)
 	})
