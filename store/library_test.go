@@ -19,7 +19,7 @@ func libraryWrite(who account.Account, hash string) library.Write {
 		Hash: hash, MediaType: "text/plain", At: clock.Now()}}
 }
 
-// Versions of agents make room before those of the person, so that no agent can push out what the person wrote.
+// Versions of agents make room before those of the person, so that no agent can push out those of the person.
 func TestLibrary_VersionsOfAgentsMakeRoomFirst(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

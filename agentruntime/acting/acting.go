@@ -128,7 +128,7 @@ func (t *Tools) Offer(ctx context.Context, call task.Call, names []string) ([]pr
 		trusted := a.OwnerID != "" && t.directory.IsOperator(ctx, a.OwnerID)
 		for _, tool := range tools {
 			if tool.Name == grant.Memory || tool.Name == grant.LibraryRead || tool.Name == grant.LibraryWrite {
-				continue // a person could not tell it from the portal's own tool
+				continue // people would take it for the portal's own tool
 			}
 			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description,
 				Schema: tool.InputSchema, ReadOnly: trusted && tool.ReadOnly, Owned: true,

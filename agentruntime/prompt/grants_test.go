@@ -253,7 +253,7 @@ type invoked func(context.Context, Invocation) (string, bool, error)
 
 func (f invoked) CallTool(ctx context.Context, c Invocation) (string, bool, error) { return f(ctx, c) }
 
-// The question about a file says what an answer for later covers.
+// The question about a file names the files that an answer for later covers.
 func TestPermissionQuestion_SaysWhatLaterCovers(t *testing.T) {
 	for _, c := range []struct{ tool, target, want string }{
 		{grant.LibraryRead, "notes/tea.md", "An answer for later is about reading all in `notes/`."},

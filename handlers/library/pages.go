@@ -441,12 +441,17 @@ func numberOf(in url.Values) (int, error) {
 	return n, nil
 }
 
-func (h *Handlers) rollBack(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
-	if err != nil {
-		return err
+// versionOf returns a form and the version in it.
+func versionOf(w http.ResponseWriter, r *http.Request) (in url.Values, n int, err error) {
+	if in, err = request.Form(w, r); err != nil {
+		return nil, 0, err
 	}
-	n, err := numberOf(in)
+	n, err = numberOf(in)
+	return in, n, err
+}
+
+func (h *Handlers) rollBack(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, n, err := versionOf(w, r)
 	if err != nil {
 		return err
 	}
@@ -458,11 +463,7 @@ func (h *Handlers) rollBack(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func (h *Handlers) undoWrite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
-	if err != nil {
-		return err
-	}
-	n, err := numberOf(in)
+	in, n, err := versionOf(w, r)
 	if err != nil {
 		return err
 	}

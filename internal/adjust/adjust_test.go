@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// memory is a Store in memory, and the password "right" of everybody.
+// memory is a Store in memory, and the password "right" of all people.
 type memory struct {
 	list  []adjust.Stored
 	notes []string

@@ -164,7 +164,7 @@ func TestLibrary_VersionsAreNeverLost(t *testing.T) {
 	}
 }
 
-// A link counts for anybody until it is revoked, and browsers never show its content.
+// A link needs no account until it is revoked, and browsers never show its content.
 func TestLibrary_SharesAreRevoked(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t)

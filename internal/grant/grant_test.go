@@ -107,7 +107,7 @@ func TestGrant_SaysWhyItLapsed(t *testing.T) {
 	}
 }
 
-// A denial covers a file and the folder of its name, a permission only what it names.
+// A denial covers a file and the folder of its name, a permission only the named one.
 func TestDecide_Files(t *testing.T) {
 	read := Use{Person: ada, AgentID: "a1", Tool: LibraryRead, Binds: facts}
 	for _, c := range []struct {

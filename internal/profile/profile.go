@@ -209,8 +209,10 @@ func (s *Service) SetPicture(ctx context.Context, actor ident.Actor, file io.Rea
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	png, err := picture.CropSquare(b, side)
-	<-s.drawing
+	png, err := func() ([]byte, error) {
+		defer func() { <-s.drawing }() // also if a decoder panics
+		return picture.CropSquare(b, side)
+	}()
 	switch {
 	case errors.Is(err, picture.ErrSize):
 		return fault.Field("picture", "use a picture of at most 4 million pixels")
