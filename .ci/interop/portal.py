@@ -30,15 +30,29 @@ def stream(agent: str, words: str) -> list[str]:
     return [c.choices[0].delta.content for c in chunks if c.choices and c.choices[0].delta.content]
 
 
-def cancels(agent: str) -> None:
-    """Stops a question that never ends."""
+def find(agent: str, query: str) -> None:
+    """Checks that a search finds an agent."""
+    found = [r["agent"]["handle"] for r in api.get("/search", params={"q": query}).json()["results"]]
+    assert agent in found, found
+
+
+def wait_until(holds) -> None:
+    """Waits until holds() is true; the program around this one has a timeout."""
+    while not holds():
+        time.sleep(0.05)
+
+
+def state(task: str) -> str:
+    return api.get(f"/tasks/{task}").json()["state"]
+
+
+def cancels(agent: str, begun=lambda: True) -> None:
+    """Stops a question that never ends, when the task runs and begun() is true."""
     room = api.post("/conversations", json={"members": [agent]}).json()["id"]
     said = api.post(f"/conversations/{room}/messages", json={"text": "wait", "client_id": "wait-" + agent}).json()
     task = said["tasks"][0]["id"]
-    while api.get(f"/tasks/{task}").json()["state"] == "submitted":
-        time.sleep(0.05)
+    wait_until(lambda: state(task) != "submitted" and begun())
     answer = api.post(f"/tasks/{task}/cancel")
     assert answer.status_code < 300, answer.text
-    while (state := api.get(f"/tasks/{task}").json()["state"]) in ("submitted", "working"):
-        time.sleep(0.05)
-    assert state == "canceled", state
+    wait_until(lambda: state(task) != "working")
+    assert state(task) == "canceled", state(task)
