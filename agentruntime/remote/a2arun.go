@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agentruntime/attach"
@@ -45,7 +46,8 @@ type run struct {
 	access *a2a.Tools // of the portal's tools; nil if the agent gets none
 
 	at      checkpoint
-	adopted bool // the remote side has confirmed that at.Task is the task of this call
+	adopted bool        // the remote side has confirmed that at.Task is the task of this call
+	named   atomic.Bool // at.Task is set, or the agent answers without a task
 	saved   checkpoint
 	answer  *answer
 	events  int
@@ -100,6 +102,7 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 	at := readCheckpoint(call.Checkpoint)
 	r := &run{d: d, way: w, client: client, call: call, keep: keep, out: keep, stream: cfg.Streaming,
 		answer: newAnswer(keep), at: at, saved: at}
+	r.named.Store(at.Task != "")
 	if ctx, err = r.openTools(ctx); err != nil {
 		return task.Result{}, err
 	}
@@ -232,6 +235,7 @@ func (r *run) sendMessage(ctx context.Context) error {
 			// A refusal proves that nothing was done, so start again without the task that the agent
 			// forgot.
 			m.TaskID, r.at = "", checkpoint{}
+			r.named.Store(false)
 		case m.ContextID != "" && isForgotten(err):
 			m.ContextID, r.at = "", checkpoint{}
 		case egress.NeverSent(err) || refusedByAgent(err) || r.way.provesUnsent(err):
@@ -281,23 +285,39 @@ func (w way) endsTask(err error) bool {
 	return ok && e.Fault == a2a.FaultRefused && !(w.peer && e.Code == a2a.CodeServer)
 }
 
+// sendOnce sends the message once. A cancellation of ctx before the agent has named the task waits up to namingTime for
+// the name, because without it the agent could not be asked to cancel and would go on. A stop of the portal does not
+// wait.
 func (r *run) sendOnce(ctx context.Context, m a2a.Message) error {
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		if !r.named.Load() && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
+			clock.Sleep(sending, namingTime)
+		}
+		stop()
+	})()
+	handle := func(ev a2a.Event, err error) error {
+		switch {
+		case err == nil && ctx.Err() != nil && r.at.Task == "":
+			r.at.Task, _ = ev.IDs()
+			return ctx.Err()
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		}
+		return r.handleEvent(sending, ev)
+	}
 	if !r.stream {
-		ev, err := r.client.Send(ctx, m, false)
-		if err != nil {
-			return err
-		}
-		return r.handleEvent(ctx, ev)
+		return handle(r.client.Send(sending, m, false))
 	}
-	for ev, err := range r.client.Stream(ctx, m) {
-		if err != nil {
-			return err
-		}
-		if err := r.handleEvent(ctx, ev); err != nil {
+	for ev, err := range r.client.Stream(sending, m) {
+		if err := handle(ev, err); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // awaitTask follows a task of the remote side until its outcome: it gets the task, listens if the agent
@@ -380,6 +400,7 @@ func (r *run) handleEvent(ctx context.Context, ev a2a.Event) error {
 		// The first event names the task of this call; an answer that is a message alone has none.
 		r.adopted = true
 		r.at = checkpoint{Task: taskID, Context: contextID}
+		r.named.Store(true)
 	} else if taskID != "" && taskID != r.at.Task {
 		r.d.cfg.Log.Info("event of a foreign task ignored", "task_id", r.call.TaskID)
 		return nil
