@@ -45,6 +45,10 @@ var (
 	arabicArticles = []string{"وال", "فال", "بال", "كال", "ولل", "ال", "لل"}
 	arabicLetters  = []string{"و", "ف", "ب", "ك", "ل"}
 	hebrewLetters  = []string{"ו", "ה", "ב", "ל", "מ", "ש", "כ"}
+	// Persian particles, which are written with a zero-width non-joiner, a space or nothing between them and the word.
+	// The last are also Arabic.
+	persianBefore = []string{"نمي", "مي"}
+	persianAfter  = []string{"هايمان", "هايشان", "هايتان", "هايي", "هايم", "هايت", "هايش", "هاي", "ها"}
 )
 
 const (
@@ -58,7 +62,7 @@ func Detach(word string) []string {
 	r, _ := utf8.DecodeRuneInString(word)
 	var prefixes []string
 	switch {
-	case r >= 0x0621 && r <= 0x064A:
+	case unicode.Is(unicode.Arabic, r):
 		prefixes = append(arabicArticles[:len(arabicArticles):len(arabicArticles)], arabicLetters...)
 	case r >= 0x05D0 && r <= 0x05EA:
 		prefixes = hebrewLetters
@@ -83,7 +87,37 @@ func Detach(word string) []string {
 		}
 		last = next
 	}
+	for _, w := range append([]string{word}, forms...) {
+		for _, part := range persianParts(w) {
+			if !contains(forms, part) {
+				forms = append(forms, part)
+			}
+		}
+	}
 	return forms
+}
+
+// persianParts returns the parts of a folded word with a Persian particle written to it, nil without one.
+func persianParts(word string) []string {
+	for _, p := range persianBefore {
+		if rest, ok := strings.CutPrefix(word, p); ok && utf8.RuneCountInString(rest) >= minDetached {
+			return []string{p, rest}
+		}
+	}
+	for _, p := range persianAfter {
+		if rest, ok := strings.CutSuffix(word, p); ok && utf8.RuneCountInString(rest) >= minDetached {
+			return []string{rest, p}
+		}
+	}
+	return nil
+}
+
+// dividesWord reports whether a zero-width non-joiner between a folded word and the text behind it divides a word of
+// the Arabic script.
+func dividesWord(word []byte, after string) bool {
+	before, _ := utf8.DecodeLastRune(word)
+	next, _ := utf8.DecodeRuneInString(after)
+	return unicode.Is(unicode.Arabic, before) && unicode.Is(unicode.Arabic, next)
 }
 
 // Base returns a folded word without the article in front of it, for words of a query: only articles
@@ -117,10 +151,10 @@ func foldOther(r rune) rune {
 		return 'ا'
 	case 'ؤ':
 		return 'و'
-	case 'ئ', 'ى', 'ی':
+	case 'ئ', 'ى', 'ی', 'ې', 'ے':
 		return 'ي'
-	case 'ة':
-		return 'ه'
+	case 'ة', 'ۀ', 'ۂ', 'ہ', 'ھ', 'ە':
+		return 'ه' // written so in Persian, Urdu and Kurdish
 	case 'ک':
 		return 'ك'
 	case 'ё', 'Ё':

@@ -31,10 +31,14 @@ func KindOf(r rune) Kind {
 	switch {
 	case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z':
 		return Part
-	case r == '\'' || r == '’' || r == '\u00AD' || r == '\u200D' || r == '\u0640':
+	case r == '\'' || r == '’' || r == '\u00AD' || r == nonJoiner || r == '\u200D' || r == '\u0640':
 		return Inside // U+0640 only stretches an Arabic word
 	case r < 0x80:
 		return Space
+	case isEnclosed(r):
+		return Alone
+	case isStyled(r):
+		return Part
 	case unicode.Is(unicode.M, r):
 		// Marks without a combining class are vowels of Indic scripts, in which words differ by them.
 		if unicode.In(r, unicode.Me, unicode.Variation_Selector) || standsAlone(r) || norm.NFD.PropertiesString(string(r)).CCC() != 0 {
@@ -64,7 +68,14 @@ type Word struct {
 	Joined bool
 	// Tail is the word behind an elided one, as eau in l'eau, "" without one.
 	Tail string
+	// Whole is set for the last part of an Arabic or Persian word whose parts a zero-width non-joiner divides: the
+	// parts written together. People write that word also with a space and with nothing.
+	Whole string
 }
+
+// nonJoiner is the zero-width non-joiner, which divides parts of Persian words. In other scripts it only changes the
+// form of letters.
+const nonJoiner = '\u200C'
 
 // elided are the words that French, Italian and Catalan write before an apostrophe without their last vowel.
 const elided = " c d j l m n s t v qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest "
@@ -77,6 +88,7 @@ func Split(text string) iter.Seq[Word] {
 	return func(yield func(Word) bool) {
 		var word []byte
 		at, joined, tail := 0, false, 0
+		whole := ""
 		end := func() bool {
 			if len(word) == 0 {
 				return true
@@ -85,11 +97,23 @@ func Split(text string) iter.Seq[Word] {
 			if tail > 0 && len(word)-tail > 1 {
 				w.Tail = w.Text[tail:]
 			}
-			word, joined, tail = word[:0], true, 0
+			if whole != "" && len(whole)+len(word) <= MaxBytes {
+				w.Whole = whole + w.Text
+			}
+			word, joined, tail, whole = word[:0], true, 0, ""
 			return yield(w)
 		}
-		for i, r := range Compose(text) {
+		text := Compose(text)
+		for i, r := range text {
 			kind := KindOf(r)
+			if r == nonJoiner && dividesWord(word, text[i+utf8.RuneLen(r):]) {
+				before := whole + string(word)
+				if !end() {
+					return
+				}
+				whole, joined = before, false
+				continue
+			}
 			if kind == Inside {
 				if (r == '\'' || r == '’') && Elides(string(word)) {
 					tail = len(word)
@@ -120,10 +144,5 @@ func appendRune(word []byte, r rune) []byte {
 	if len(word) > MaxBytes-2*utf8.UTFMax {
 		return word
 	}
-	a, b := Fold(r)
-	word = utf8.AppendRune(word, a)
-	if b != 0 {
-		word = utf8.AppendRune(word, b)
-	}
-	return word
+	return AppendFolded(word, r)
 }

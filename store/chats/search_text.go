@@ -34,6 +34,9 @@ func roomWords(room, text string) string {
 		if word.Tail != "" {
 			add(word.Tail)
 		}
+		if word.Whole != "" {
+			add(word.Whole)
+		}
 	}
 	return strings.TrimPrefix(b.String(), " ")
 }
@@ -110,5 +113,6 @@ func beginsWith(list []wordsplit.Word, phrase []string) bool {
 	}
 	word := list[last].Text
 	return strings.HasPrefix(word, phrase[last]) || strings.HasPrefix(list[last].Tail, phrase[last]) ||
+		strings.HasPrefix(list[last].Whole, phrase[last]) ||
 		slices.ContainsFunc(wordsplit.Detach(word), func(w string) bool { return strings.HasPrefix(w, phrase[last]) })
 }

@@ -51,7 +51,8 @@ func classOf(r rune) class {
 		return lower
 	case r >= 'A' && r <= 'Z':
 		return upper
-	case r == '-' || r == '_' || r == '.' || r == '\u2010' || r == '\u2011':
+	case r == '-' || r == '_' || r == '.' || r == '\u2010' || r == '\u2011' ||
+		r == '\u200C': // between the parts of a Persian word
 		return joiner
 	}
 	switch wordsplit.KindOf(r) {
@@ -219,12 +220,7 @@ func (t *tokenizer) writeRune(r rune, start int) {
 	if len(t.buf)-start > maxPlainWord {
 		return
 	}
-	a, b := wordsplit.Fold(r)
-	for _, r := range [...]rune{a, b} {
-		if r != 0 {
-			t.buf = utf8.AppendRune(t.buf, r)
-		}
-	}
+	t.buf = wordsplit.AppendFolded(t.buf, r)
 }
 
 // splitLast ends the current word before its last rune, which becomes the first of the next word.
