@@ -195,7 +195,7 @@ var may = map[string][]string{
 	"handlers/pages/work": with(leaves, "internal/halt", "internal/hub", "internal/task", "internal/usage", "templates"),
 	// Persons, owners and operators see the cost of models in one form.
 	"handlers/pages/cost": {"internal/usage", "templates"},
-	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/task", "internal/schema",
+	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/library", "internal/task", "internal/schema",
 		"internal/a2a", "templates"),
 	// Pages of any kind show what a change did.
 	"handlers/pages/linediff": {"templates"},
@@ -206,7 +206,7 @@ var may = map[string][]string{
 	"handlers/program":        with(leaves, "handlers/pages", "handlers/request", "internal/limit", "templates"),
 	"handlers/pages/pictures": with(leaves, "internal/chat", "internal/hub"),
 	"handlers/pages/members":  with(leaves, "internal/chat", "internal/hub", "templates"),
-	"handlers/pages/message":  with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/task", "internal/a2a", "templates"),
+	"handlers/pages/message":  with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/library", "internal/task", "internal/a2a", "templates"),
 	"web":                     with(leaves, "handlers", "handlers/request", "handlers/respond"),
 	"internal/app":            {"*"},
 	// The packages of a model and of gossip parse their own settings.

@@ -167,7 +167,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	site := pages.NewSite(portal, accounts, directory, sessions, cfg.Profiles, renderer, cfg.Log)
 	searches := search.New(portal, directory, cfg.Connections)
 	attachments := files.New(chats, site)
-	messages := message.New(directory, site, renderer, cfg.Log)
+	messages := message.New(directory, cfg.Library, site, renderer, cfg.Log)
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
@@ -184,7 +184,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Packages: cfg.Packages, Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
-			Profile: agentPages.Profile, Grants: cfg.Grants, Log: cfg.Log}),
+			Profile: agentPages.Profile, Grants: cfg.Grants, Library: cfg.Library, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models, Site: site}, cfg.Examiner),

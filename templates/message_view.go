@@ -26,10 +26,14 @@ type MessageView struct {
 	// Thoughts are those of the model that wrote the message, shown folded.
 	Thoughts SafeHTML
 	// Claim is the cost of the answer, as its server states it; "" for no statement.
-	Claim  string
-	Data   []DataPart
-	Files  []FilePart
-	Edited bool
+	Claim string
+	Data  []DataPart
+	Files []FilePart
+	// Written are the files that the agent wrote into the reader's library in the task. Filed says that the message
+	// looks different for readers with a library, so the page's script fetches it again for them.
+	Written []WrittenRow
+	Filed   bool
+	Edited  bool
 	// Gone is the handle of the member that deleted the message, such as "ada"; "" if it was not
 	// deleted. A deleted message has no content.
 	Gone string
@@ -84,6 +88,14 @@ func (m MessageView) placeClasses() string {
 	return out
 }
 
+// WrittenRow is a version of a file that an agent wrote into the reader's library. Undo is true while it is the newest
+// version.
+type WrittenRow struct {
+	Path    string
+	Version int
+	Undo    bool
+}
+
 // QuoteView is the message that a reply quotes. From is empty in the live stream, because not all
 // readers may see the quoted message; each browser fills it in.
 type QuoteView struct {
@@ -132,6 +144,8 @@ type FilePart struct {
 	Name, Href, Size string
 	Type             string
 	Preview          string
+	// Keep is the hash by which the reader may keep the file in the own library, "" for no button.
+	Keep string
 }
 
 // typeName returns the type of the file in one word: the suffix of its name or the subtype of its
@@ -186,6 +200,22 @@ func atHref(chatID string, seq int) string {
 	return chatHref(chatID) + "?at=" + n + "#m" + n
 }
 
+// doneHref returns the address of a page with a confirmation of what was done.
+func doneHref(href, done string) string {
+	href, fragment, _ := strings.Cut(href, "#")
+	sep := "?"
+	if strings.Contains(href, "?") {
+		sep = "&"
+	}
+	if fragment != "" {
+		fragment = "#" + fragment
+	}
+	return href + sep + "done=" + done + fragment
+}
+
+// backHref returns the page to which the forms of a message return.
+func (m MessageView) backHref() string { return atHref(m.ChatID, m.Seq) }
+
 func (m MessageView) pageHref() string { return messageHref(m.ChatID, m.Seq) }
 
 // hasContent reports whether the message can be answered, copied and reacted to.
@@ -230,6 +260,9 @@ func (m MessageView) elementAttrs() templ.Attributes {
 	}
 	if m.Gone != "" {
 		out["data-gone"] = true
+	}
+	if m.Filed {
+		out["data-filed"] = true
 	}
 	return out
 }

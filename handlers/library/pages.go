@@ -509,7 +509,7 @@ func (h *Handlers) revokeShare(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.SeeOther(w, r, withDone(templates.LibraryHref(in.Get("path")), "revoked"))
 }
 
-// keepContent copies a file of a conversation to the library, under its name or with a number if that is taken.
+// keepContent copies a file of a conversation to the library, under its name or with a number if another content has it.
 func (h *Handlers) keepContent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -519,5 +519,5 @@ func (h *Handlers) keepContent(w http.ResponseWriter, r *http.Request, actor ide
 	if err != nil {
 		return err
 	}
-	return respond.SeeOther(w, r, withDone(templates.LibraryHref(v.Path), "kept"))
+	return respond.SeeOther(w, r, request.OwnPath(in.Get("next"), withDone(templates.LibraryHref(v.Path), "kept")))
 }

@@ -20,7 +20,7 @@ func TestEncoded_APanicLeavesOneOut(t *testing.T) {
 	t.Parallel()
 	log, renderer, agents := slog.New(slog.DiscardHandler), markup.New(), hub.New(hub.Ports{}, hub.Config{Portal: "portal.test"})
 	site := pages.NewSite(address.Portal{}, nil, agents, nil, nil, renderer, log)
-	d := New(nil, nil, nil, message.New(agents, site, renderer, log), nil, log)
+	d := New(nil, nil, nil, message.New(agents, nil, site, renderer, log), nil, log)
 	good := chat.Update{Message: &chat.Message{Seq: 1, Kind: chat.Text, Parts: []task.Part{task.TextPart("hi")}}}
 	for _, form := range []int{plainFrame, htmlFrame, plainEvent, htmlEvent} {
 		want := string(d.encodeAll(form, []chat.Update{good}))

@@ -69,6 +69,12 @@ type Version struct {
 	At       time.Time
 }
 
+// Written is a version that an agent wrote. Newest is the newest version of its file now.
+type Written struct {
+	Version
+	Newest int
+}
+
 // Share is a link that allows its holder to load a file until it expires.
 type Share struct {
 	ID, PersonID, Path string
@@ -105,8 +111,10 @@ type Store interface {
 	VersionAt(ctx context.Context, personID, path string, number int) (Version, error)
 	// Versions returns up to limit versions of a file with lower numbers than before, the newest first.
 	Versions(ctx context.Context, personID, path string, before, limit int) ([]Version, error)
-	// WrittenIn returns the newest versions that agents wrote in a conversation, up to limit, the newest first.
-	WrittenIn(ctx context.Context, personID, conversationID string, limit int) ([]Version, error)
+	// WrittenBy returns up to limit versions that agents wrote in tasks into the library of a person, the newest first.
+	WrittenBy(ctx context.Context, personID string, taskIDs []string, limit int) ([]Written, error)
+	// HasWritten reports whether an agent wrote in a task into any library.
+	HasWritten(ctx context.Context, taskID string) (bool, error)
 	// PutShare stores a link with the hash of its secret; a Conflict fault beyond MaxShares.
 	PutShare(ctx context.Context, s Share, secretHash string) error
 	// Shares returns the links of a person that have not expired, of one file if path is not "", the newest first.

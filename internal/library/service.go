@@ -3,7 +3,9 @@ package library
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"agentsite/internal/clock"
@@ -268,8 +270,12 @@ func (s *Service) write(ctx context.Context, owner ident.Actor, v Version, expec
 	return s.store.PutVersion(ctx, w)
 }
 
-// Keep copies a content that the actor may read, such as a file of a conversation, to a path of the library.
-func (s *Service) Keep(ctx context.Context, actor ident.Actor, hash, path string) (Version, error) {
+// maxKept is the number of names that Keep tries.
+const maxKept = 100
+
+// Keep copies a content that the actor may read, such as a file of a conversation, to a path of the library. If another
+// content is there, its name gets a number, so that the name of a file that an agent made replaces nothing.
+func (s *Service) Keep(ctx context.Context, actor ident.Actor, hash, name string) (Version, error) {
 	if err := checkAccount(actor); err != nil {
 		return Version{}, err
 	}
@@ -278,7 +284,23 @@ func (s *Service) Keep(ctx context.Context, actor ident.Actor, hash, path string
 		return Version{}, err
 	}
 	defer r.Close()
-	return s.put(ctx, actor, path, Draft{Content: r, MediaType: c.MediaType, Expect: AnyVersion}, Writer{})
+	ext := path.Ext(name)
+	for n, to := 1, name; ; n++ {
+		if n > 1 {
+			to = fmt.Sprintf("%s (%d)%s", strings.TrimSuffix(name, ext), n, ext)
+		}
+		f, err := s.Find(ctx, actor, to)
+		if err == nil && f.Hash == c.Hash {
+			return s.store.VersionAt(ctx, actor.ID, f.Path, f.Version)
+		}
+		if err == nil && f.Hash != "" && n < maxKept {
+			continue
+		}
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return Version{}, err
+		}
+		return s.put(ctx, actor, to, Draft{Content: r, MediaType: c.MediaType}, Writer{})
+	}
 }
 
 // Delete writes a version that says that the file is deleted, which RollBack takes back.
@@ -334,11 +356,19 @@ func (s *Service) Undo(ctx context.Context, actor ident.Actor, path string, numb
 	return s.Delete(ctx, actor, f.Path)
 }
 
-// WrittenIn returns the versions that agents wrote into the actor's library in a conversation and what is still the
-// newest version of its file, the newest first. Callers without an account have none.
-func (s *Service) WrittenIn(ctx context.Context, actor ident.Actor, conversationID string) ([]Version, error) {
-	if checkAccount(actor) != nil {
-		return []Version{}, nil
+// WrittenBy returns the versions that agents wrote into the actor's library in tasks, the newest first. Callers without
+// an account have none.
+func (s *Service) WrittenBy(ctx context.Context, actor ident.Actor, taskIDs []string) ([]Written, error) {
+	if checkAccount(actor) != nil || len(taskIDs) == 0 {
+		return []Written{}, nil
 	}
-	return s.store.WrittenIn(ctx, actor.ID, conversationID, foundFiles)
+	return s.store.WrittenBy(ctx, actor.ID, taskIDs, foundFiles)
+}
+
+// HasWritten reports whether an agent wrote in a task into any library. It names no person and no file.
+func (s *Service) HasWritten(ctx context.Context, taskID string) (bool, error) {
+	if taskID == "" {
+		return false, nil
+	}
+	return s.store.HasWritten(ctx, taskID)
 }

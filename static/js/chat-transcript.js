@@ -147,6 +147,7 @@
     personal(el);
     if (old) exchange(old, el);
     else place(el);
+    if ("filed" in el.dataset && root.dataset.meKind !== "guest") chat.window.refresh(seqOf(el)); // for the reader's library
   }
 
   function exchange(old, el) {

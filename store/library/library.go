@@ -6,7 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
+	"strings"
 	"time"
 
 	"agentsite/internal/clock"
@@ -238,14 +238,37 @@ func (d *Library) Versions(ctx context.Context, personID, path string, before, l
 		ORDER BY v.version DESC LIMIT ?`, personID, path, before, limit)
 }
 
-// WrittenIn implements library.Store. The files of a conversation are found by its tasks.
-func (d *Library) WrittenIn(ctx context.Context, personID, conversationID string, limit int) ([]library.Version,
+// WrittenBy implements library.Store.
+func (d *Library) WrittenBy(ctx context.Context, personID string, taskIDs []string, limit int) ([]library.Written,
 	error) {
-	list, err := d.versions(ctx, versionColumns+`JOIN tasks t ON t.id = v.task_id
-		WHERE t.conversation_id = ? AND v.person_id = ? AND v.task_id <> '' AND v.version = (SELECT f.version
-			FROM library_files f WHERE f.person_id = v.person_id AND f.path = v.path)
-		ORDER BY v.created_at DESC LIMIT ?`, conversationID, personID, limit)
-	return slices.DeleteFunc(list, func(v library.Version) bool { return v.By.ConversationID != conversationID }), err
+	args := make([]any, 0, len(taskIDs)+2)
+	for _, id := range taskIDs {
+		args = append(args, id)
+	}
+	var list []struct {
+		versionRow
+		Newest int `db:"newest"`
+	}
+	if err := d.db.List(ctx, &list, `SELECT v.path, v.version, v.hash, v.size, v.media_type, v.restores, v.agent_id,
+		v.agent, v.conversation_id, v.task_id, v.created_at, f.version AS newest FROM library_versions v
+		JOIN library_files f ON f.person_id = v.person_id AND f.path = v.path
+		WHERE v.task_id IN (?`+strings.Repeat(", ?", len(taskIDs)-1)+`) AND v.task_id <> '' AND v.person_id = ?
+		ORDER BY v.created_at DESC, v.path, v.version DESC LIMIT ?`, append(args, personID, limit)...); err != nil {
+		return nil, engine.MapError(err)
+	}
+	out := make([]library.Written, len(list))
+	for i, r := range list {
+		out[i] = library.Written{Version: r.version(), Newest: r.Newest}
+	}
+	return out, nil
+}
+
+// HasWritten implements library.Store.
+func (d *Library) HasWritten(ctx context.Context, taskID string) (bool, error) {
+	var n int
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM (SELECT 1 FROM library_versions
+		WHERE task_id = ? AND task_id <> '' LIMIT 1) AS found`, taskID)
+	return n > 0, engine.MapError(err)
 }
 
 func (d *Library) versions(ctx context.Context, query string, args ...any) ([]library.Version, error) {

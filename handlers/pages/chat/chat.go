@@ -18,6 +18,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/grant"
 	"agentsite/internal/hub"
+	"agentsite/internal/library"
 	"agentsite/internal/task"
 )
 
@@ -33,7 +34,8 @@ type Config struct {
 	Messages *message.Renderer
 	Markup   *markup.Renderer
 	Profile  *agents.Profile
-	Grants   *grant.Service // nil for none
+	Grants   *grant.Service   // nil for none
+	Library  *library.Service // nil for none
 	Log      *slog.Logger
 }
 
@@ -67,6 +69,7 @@ type Room struct {
 	site     *pages.Site
 	messages *message.Renderer
 	grants   *grant.Service
+	shelf    *shelf
 	log      *slog.Logger
 }
 
@@ -78,7 +81,7 @@ func New(cfg Config) *Pages {
 			markup:   cfg.Markup, profile: cfg.Profile, log: cfg.Log},
 		room: &Room{portal: cfg.Portal, hub: cfg.Hub, chat: cfg.Chat, tasks: cfg.Tasks,
 			edits: &edits.Editor{Chat: cfg.Chat, Tasks: cfg.Tasks}, site: cfg.Site,
-			messages: cfg.Messages, grants: cfg.Grants, log: cfg.Log},
+			messages: cfg.Messages, grants: cfg.Grants, shelf: &shelf{cfg.Library, cfg.Log}, log: cfg.Log},
 	}
 }
 

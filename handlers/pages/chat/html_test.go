@@ -26,7 +26,7 @@ func TestMessageHTML_IsTheSameElementForEverybody(t *testing.T) {
 	}
 	log, renderer := slog.New(slog.DiscardHandler), markup.New()
 	site := pages.NewSite(address.Portal{}, s.Accounts, s.Hub, request.NewSessions(s.Accounts, "session", false, log), nil, renderer, log)
-	messages := message.New(s.Hub, site, renderer, log)
+	messages := message.New(s.Hub, nil, site, renderer, log)
 	first := messages.MessageHTML(list[0])
 	list[0].Parts = []task.Part{{Data: []byte(`{"a":1}`)}, {URL: "javascript:alert(1)", Filename: "x"}}
 	if messages.MessageHTML(list[0]) != first {

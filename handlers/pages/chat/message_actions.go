@@ -138,19 +138,22 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 	// The task service returns a task only to the actor that asked for it, so other readers see no
 	// artifacts.
 	if t, err := d.tasks.Get(ctx, actor, m.TaskID); err == nil && m.Sender.Kind == "agent" {
-		v.Artifacts = d.artifacts(t.Artifacts, m.Parts)
+		v.Artifacts = d.artifacts(actor, t.Artifacts, m.Parts)
 	}
-	return d.site.Render(w, r, http.StatusOK, templates.MessagePage(d.site.Frame(r, actor, "Message"), v))
+	p := d.site.Frame(r, actor, "Message")
+	p.Flash = doneText(r)
+	return d.site.Render(w, r, http.StatusOK, templates.MessagePage(p, v))
 }
 
 // artifacts returns the artifacts of a task without those that its message shows already.
-func (d *Room) artifacts(list []task.Artifact, shown []task.Part) []templates.ArtifactView {
+func (d *Room) artifacts(actor ident.Actor, list []task.Artifact, shown []task.Part) []templates.ArtifactView {
 	var out []templates.ArtifactView
 	for _, a := range task.WithoutAnswer(list, shown) {
 		v := templates.ArtifactView{Name: a.Name, Description: a.Description}
 		for _, p := range a.Parts {
 			d.messages.Part(&v.Body, &v.Data, &v.Files, p)
 		}
+		d.shelf.addKept(actor, a, &v)
 		if v.Body != "" || len(v.Data) > 0 || len(v.Files) > 0 {
 			out = append(out, v)
 		}

@@ -15,9 +15,11 @@ import (
 // messageViews returns messages as the actor sees them. Unlike rowViews it caches nothing.
 func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.Message,
 	who message.Speakers) []templates.MessageView {
-	out := make([]templates.MessageView, 0, len(list))
+	out, w := make([]templates.MessageView, 0, len(list)), d.shelf.writtenFor(ctx, actor, list)
 	for _, m := range list {
-		out = append(out, d.readerView(ctx, actor, m, list, who))
+		v := d.readerView(ctx, actor, m, list, who)
+		d.shelf.addLibrary(actor, m, w, &v)
+		out = append(out, v)
 	}
 	return out
 }
@@ -44,16 +46,17 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 // and cached. Messages of the people in blocked, by id, are collapsed.
 func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers,
 	blocked map[string]string) []templates.MessageView {
-	out := make([]templates.MessageView, 0, len(list))
+	out, w := make([]templates.MessageView, 0, len(list)), d.shelf.writtenFor(ctx, actor, list)
 	// part of the cache key, because rows show times relative to this day
 	today := clock.Now().UTC().Format(time.DateOnly)
 	for i := range list {
 		m := &list[i]
 		var quote templates.QuoteView
 		var v templates.MessageView
-		if fold := folded(*m, blocked); fold || own(actor, *m) {
+		if fold := folded(*m, blocked); fold || own(actor, *m) || len(w[m.Seq]) > 0 || d.shelf.keeps(actor, *m) {
 			v = d.readerView(ctx, actor, *m, list, who)
 			v.Folded = fold
+			d.shelf.addLibrary(actor, *m, w, &v)
 		} else {
 			if answers(*m) {
 				quote.Seq = int(m.Target)

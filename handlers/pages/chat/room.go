@@ -116,6 +116,8 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	p := d.site.Frame(r, actor, cmp.Or(c.Title, "Conversation"))
 	if a.flash != "" {
 		p.Flash, p.FlashKind = a.flash, "error"
+	} else if r.Method == http.MethodGet {
+		p.Flash = doneText(r)
 	}
 	return d.site.Render(w, r, a.code, templates.Conversation(p, v))
 }

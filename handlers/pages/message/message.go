@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,21 +19,23 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/library"
 	"agentsite/internal/task"
 	"agentsite/templates"
 )
 
 // Renderer renders messages, and caches the result for all readers who see a message alike. Create it with New.
 type Renderer struct {
-	hub    *hub.Service
-	site   *pages.Site
-	markup *markup.Renderer
-	log    *slog.Logger
+	hub     *hub.Service
+	library *library.Service // nil for none
+	site    *pages.Site
+	markup  *markup.Renderer
+	log     *slog.Logger
 }
 
-// New returns a Renderer of messages.
-func New(agents *hub.Service, site *pages.Site, renderer *markup.Renderer, log *slog.Logger) *Renderer {
-	return &Renderer{hub: agents, site: site, markup: renderer, log: log}
+// New returns a Renderer of messages. files may be nil.
+func New(agents *hub.Service, files *library.Service, site *pages.Site, renderer *markup.Renderer, log *slog.Logger) *Renderer {
+	return &Renderer{hub: agents, library: files, site: site, markup: renderer, log: log}
 }
 
 // Speakers returns the sender of a message as pages show it. It caches the agents that it looked up, so
@@ -260,8 +263,29 @@ func (d *Renderer) MessageHTML(m chat.Message) string {
 		return h
 	}
 	// Rendered as a guest sees it, so that nothing private to one reader reaches the others.
-	return d.renderFragment(key, m.ID, d.MessageView(m,
-		d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
+	v := d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest}))
+	v.Filed = v.Gone == "" && (HasFiles(m) || d.hasWritten(m))
+	return d.renderFragment(key, m.ID, v)
+}
+
+// HasFiles reports whether a message of an agent has files of this portal.
+func HasFiles(m chat.Message) bool {
+	return m.Sender.Kind == "agent" && slices.ContainsFunc(m.Parts, func(p task.Part) bool {
+		_, ours := OwnFile(p.URL)
+		return ours
+	})
+}
+
+// hasWritten reports whether the agent wrote in the task of its message into a library.
+func (d *Renderer) hasWritten(m chat.Message) bool {
+	if d.library == nil || m.Sender.Kind != "agent" {
+		return false
+	}
+	has, err := d.library.HasWritten(context.Background(), m.TaskID)
+	if err != nil {
+		d.log.Warn("look for files of a task", "error", err)
+	}
+	return has
 }
 
 // renderFragment renders a view and caches the HTML under key. It returns "" and logs the error if that
