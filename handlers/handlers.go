@@ -88,7 +88,9 @@ type Config struct {
 	Packages   *packages.Service
 	// HostingPolicies knows the hosting policies of other portals; nil knows none.
 	HostingPolicies packageapi.Policies
-	Profiles        *profile.Service
+	// BundledHash is the hash of the module of the programs that come with the portal.
+	BundledHash string
+	Profiles    *profile.Service
 	// Publications returns the publication state of the portal's agents in the network; nil without
 	// federation.
 	Publications api.Publications
@@ -196,7 +198,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		library:  librarypages.New(cfg.Library, sessions, site, cfg.URL),
 		packages: packageapi.New(cfg.Packages, directory, sessions, cfg.Host),
 		programs: packageapi.NewPages(packageapi.PagesConfig{Packages: cfg.Packages, Hosting: cfg.Hosting,
-			Hub: directory, Peers: cfg.Peers, Site: site, Markup: renderer, Host: cfg.Host, Policies: cfg.HostingPolicies}),
+			Hub: directory, Peers: cfg.Peers, Site: site, Markup: renderer, Host: cfg.Host, Policies: cfg.HostingPolicies,
+			Bundled: cfg.BundledHash}),
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
 		pictures: pictures.New(chats, site, messages, cfg.Pictures, cfg.Log),

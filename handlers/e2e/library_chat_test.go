@@ -81,7 +81,10 @@ func TestLibrary_UndoAndKeepInChat(t *testing.T) {
 			ada.Must(http.MethodPost, "/api/v1/conversations/"+making+"/messages", map[string]any{"client_id": "report-1", "told": []string{"maker"}, "parts": []any{map[string]any{
 				"data": map[string]any{"tool": "report", "arguments": map[string]any{}}}}}, http.StatusCreated)
 			if !s.scripts {
-				eventually(func() bool { b.open("/chat/" + making); return eval[bool](b, `Boolean(document.querySelector(".keep"))`) })
+				eventually(func() bool {
+					b.open("/chat/" + making)
+					return eval[bool](b, `Boolean(document.querySelector(".keep"))`)
+				})
 			}
 			b.until("the file", `Boolean(document.querySelector(".keep button"))`)
 			b.shot("library-keep-"+picture, false)

@@ -17,7 +17,8 @@ import (
 // policies are the choices of the rules.
 func policies(chosen hosting.Policy) []templates.Option {
 	list := []templates.Option{
-		{Value: string(hosting.Off), Label: "Off", Hint: "No program runs. Those that are hosted stop at their next call."},
+		{Value: string(hosting.Off), Label: "Off", Hint: "No program of an account runs; hosted ones stop at their next call. " +
+			"The programs that come with the portal go on: stop them below by their hash."},
 		{Value: string(hosting.Own), Label: "Operators", Hint: "Only operators host programs."},
 		{Value: string(hosting.List), Label: "A list", Hint: "Operators, and the accounts below."},
 		{Value: string(hosting.Any), Label: "Everybody", Hint: "Every account of this portal."},
@@ -47,6 +48,7 @@ func (d *Pages) renderHosting(w http.ResponseWriter, r *http.Request, actor iden
 	if err != nil {
 		return err
 	}
+	v.Bundled = d.cfg.Bundled
 	for _, n := range list {
 		v.Kills = append(v.Kills, templates.KillRow{Hash: n.Hash, Reason: n.Reason, Portal: n.Portal, Package: n.Package,
 			Own: n.Package == "", Advice: !n.Binding, Created: pages.FormatMoment(n.CreatedAt)})

@@ -40,6 +40,8 @@ type PagesConfig struct {
 	Markup   *markup.Renderer
 	Host     string // of this portal
 	Policies Policies
+	// Bundled is the hash of the module of the programs that come with the portal, "" for none.
+	Bundled string
 }
 
 // Policies knows the hosting policies of other portals.

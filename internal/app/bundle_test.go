@@ -43,6 +43,14 @@ func TestBundle_IsStoppedByItsOperator(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t, apptest.WithPrograms)
 	rob := p.Operator(t, "rob")
+	if page := rob.Must(http.MethodGet, "/admin/hosting", nil, http.StatusOK).Body; !strings.Contains(page, bundle.Hash) {
+		t.Error("the page of hosting does not name their module")
+	}
+	rob.NewToken().Must(http.MethodPut, "/api/v1/hosting", map[string]string{"policy": "off"}, http.StatusOK)
+	open := rob.Conversation("tables")
+	if got := (actor{rob, t, open, rob.Socket(open)}).say("a,b\n1,2"); strings.Contains(got, "cannot run") {
+		t.Errorf("with the policy off, tables answers %q", got)
+	}
 	rob.NewToken().Must(http.MethodPut, "/api/v1/hosting/kills/"+bundle.Hash, map[string]string{"reason": "A test."},
 		http.StatusOK)
 	room := rob.Conversation("tables")

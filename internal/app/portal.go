@@ -20,6 +20,7 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/bundle"
 	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/recollect"
 	"agentsite/agentruntime/wasm/sandbox"
@@ -308,7 +309,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages,
-		HostingPolicies: newHostingPolicies(p), Peers: p.peers, Servers: p.newServers(),
+		HostingPolicies: newHostingPolicies(p), BundledHash: bundle.Hash, Peers: p.peers, Servers: p.newServers(),
 		Profiles: profile.New(p.db.Profiles, &p.hub.Names),
 		Pictures: pictureClient(allow), Queue: p, Examiner: p, Settings: p.settings, Live: p.live, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
