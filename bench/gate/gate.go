@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,10 +22,15 @@ type gate struct {
 	out, errout io.Writer
 }
 
-// failure identifies a failed top-level test.
+// failure identifies a failed top-level test, or a whole package if test is "".
 type failure struct{ pkg, test string }
 
-func (f failure) String() string { return f.pkg + "." + f.test }
+func (f failure) String() string {
+	if f.test == "" {
+		return f.pkg
+	}
+	return f.pkg + "." + f.test
+}
 
 // run runs `go test` with args. It returns errFailed if a test failed and
 // either must not be run again or failed again.
@@ -119,12 +125,16 @@ func (g *gate) repeat(ctx context.Context, first *report, args []string) ([]fail
 	for _, f := range failures {
 		fmt.Fprintf(g.out, "again, alone: %s\n", f)
 		// When a flag is given twice, go test uses the last one.
-		again, err := g.goTest(ctx, append(append([]string{}, flags...), "-run=^"+f.test+"$", "-count=1", f.pkg))
+		args := append(slices.Clone(flags), "-count=1")
+		if f.test != "" {
+			args = append(args, "-run=^"+f.test+"$")
+		}
+		again, err := g.goTest(ctx, append(args, f.pkg))
 		if err != nil {
 			return nil, err
 		}
 		s := again.packages[f.pkg]
-		if len(again.failed) > 0 || s == nil || !s.passed[f.test] {
+		if len(again.failed) > 0 || s == nil || f.test != "" && !s.passed[f.test] {
 			fmt.Fprintf(g.out, "%s did not pass when it was run alone either\n", f)
 			return nil, nil
 		}
@@ -140,6 +150,10 @@ func failuresOf(r *report) (failures []failure, final []string) {
 		text := s.text()
 		if !explained {
 			reason := neverRepeated(s.name, "", text)
+			if reason == "" && len(tests) == 0 && detectorCrash.MatchString(text) {
+				failures = append(failures, failure{pkg: s.name})
+				continue
+			}
 			if reason == "" {
 				reason = "no test that failed explains it"
 			}

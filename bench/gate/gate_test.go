@@ -123,6 +123,38 @@ func TestReport_UnfinishedTest(t *testing.T) {
 	}
 }
 
+// TestReport_DetectorCrash is a test binary that the race detector ended: the package is run again, but not
+// if a rule or another failure explains the end.
+func TestReport_DetectorCrash(t *testing.T) {
+	const crash = `{"Action":"run","Package":"a","Test":"TestOne"}
+{"Action":"output","Package":"a","Test":"TestOne","Output":"ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\n"}
+`
+	const end = `{"Action":"output","Package":"a","Output":"FAIL\ta\t0.1s\n"}
+{"Action":"fail","Package":"a"}
+`
+	for _, c := range []struct {
+		name, between string
+		failures      int
+	}{
+		{"alone", "", 1},
+		{"beside a race", `{"Action":"output","Package":"a","Test":"TestOne","Output":"WARNING: DATA RACE\n"}` + "\n", 0},
+		{"beside a failed test", `{"Action":"run","Package":"a","Test":"TestTwo"}` + "\n" +
+			`{"Action":"fail","Package":"a","Test":"TestTwo"}` + "\n", 0},
+	} {
+		r, err := readReport(strings.NewReader(crash+c.between+end), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failures, final := failuresOf(r)
+		if len(failures) != c.failures || len(final) != 1-c.failures {
+			t.Errorf("%s: failures %v, final %v", c.name, failures, final)
+		}
+		if c.failures == 1 && failures[0] != (failure{pkg: "a"}) {
+			t.Errorf("%s: %v is run again, want the package", c.name, failures[0])
+		}
+	}
+}
+
 // module writes a module with one test file for each package into a new folder.
 func module(t *testing.T, files map[string]string) string {
 	t.Helper()
@@ -183,6 +215,16 @@ func TestRace(t *testing.T) {
 	wg.Wait()
 }
 `
+	// crash ends in the first process that runs it as the race detector ends a process.
+	crash = `package crash
+import ("os"; "testing")
+func TestCrash(t *testing.T) {
+	if _, err := os.Stat("seen"); err == nil { return }
+	os.WriteFile("seen", nil, 0o644)
+	os.Stderr.WriteString("ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\\n")
+	os.Exit(66)
+}
+`
 	broken = `package broken
 import "testing"
 func TestBroken(t *testing.T) { undefined() }
@@ -218,6 +260,12 @@ func TestGate(t *testing.T) {
 			want: []string{"this fails always", "small/always.TestAlways did not pass", "FAIL\tsmall/always\t",
 				"2 failed"},
 			wantLast: "FAIL",
+		},
+		{
+			name:     "the race detector fails",
+			files:    map[string]string{"crash/x_test.go": crash},
+			want:     []string{"again, alone: small/crash", "ok  \tsmall/crash\t", "1 failed at first"},
+			wantLast: "FLAKY small/crash",
 		},
 		{
 			name:     "a leak is not run again, though it would pass",
