@@ -3,6 +3,7 @@ package app_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"agentsite/internal/testing/apptest"
@@ -11,7 +12,7 @@ import (
 
 // hostingCells are the requests of the routes of hosted programs. Every account may host.
 func hostingCells() map[string]cell {
-	rules := map[string]any{"policy": "any"}
+	rules := map[string]any{"policy": "any", "max_modules": 200}
 	allow := func(t *testing.T, w *world, _ string) object {
 		w.oper.With(t).Must(http.MethodPut, "/api/v1/hosting", rules, http.StatusOK)
 		return object{}
@@ -20,18 +21,36 @@ func hostingCells() map[string]cell {
 	module := func(*world, object) any {
 		return string(wasmtest.New().Bytes()) + string(wasmtest.Raw(0, wasmtest.Name(apptest.Fresh("m"))))
 	}
-	// Each package is the owner's, and has the same module.
-	alone := wasmtest.Says("Published by its owner only.").Bytes()
-	same := wasmtest.Says("Packed.").Bytes()
+	// Uploads are limited, so each of these two modules of the owner is uploaded once.
+	once := func(name string, b []byte) func(*testing.T, *world) string {
+		var first sync.Once
+		var hash string
+		return func(t *testing.T, w *world) string {
+			first.Do(func() { hash = upload(t, w.as["owner"].With(t), name, b) })
+			return hash
+		}
+	}
+	alone := once("p.wasm", wasmtest.Says("Published by its owner only.").Bytes())
+	same := once("pack.wasm", wasmtest.Says("Packed.").Bytes())
+	publish := func(t *testing.T, w *world, hash string) object {
+		name := apptest.Fresh("pack")
+		w.as["owner"].With(t).Must(http.MethodPost, "/api/v1/packages", map[string]any{"name": name, "version": "1.0.0",
+			"summary": "Says hello to people.", "licence": "MIT", "module": hash}, http.StatusCreated)
+		return object{name: name}
+	}
+	// Each package is the owner's.
 	published := func(t *testing.T, w *world, actor string) object {
 		allow(t, w, actor)
-		name := apptest.Fresh("pack")
-		publishPackage(t, w.as["owner"].With(t), name, "1.0.0", same, nil)
-		return object{name: name}
+		return publish(t, w, same(t, w))
+	}
+	// A kill stops the module in all packages, so those that are killed have one of their own.
+	doomed := func(t *testing.T, w *world, actor string) object {
+		allow(t, w, actor)
+		return publish(t, w, upload(t, w.as["owner"].With(t), "doomed.wasm", []byte(module(w, object{}).(string))))
 	}
 	uploaded := func(t *testing.T, w *world, actor string) object {
 		allow(t, w, actor)
-		return object{name: apptest.Fresh("pack"), hash: upload(t, w.as["owner"].With(t), "p.wasm", alone)}
+		return object{name: apptest.Fresh("pack"), hash: alone(t, w)}
 	}
 	note := func(*world, object) any { return map[string]any{"note": "It is old."} }
 	hash := func(t *testing.T, w *world, _ string) object {
@@ -57,7 +76,7 @@ func hostingCells() map[string]cell {
 		}},
 		"GET /admin/hosting": {},
 		"POST /admin/hosting": {body: func(*world, object) any {
-			return form("policy", "any", "list", "", "max_modules", "20", "max_mib", "128")
+			return form("policy", "any", "list", "", "max_modules", "200", "max_mib", "128")
 		}},
 		"POST /admin/hosting/kills": {body: func(*world, object) any {
 			return form("hash", strings.Repeat("cd", 32), "reason", "It lies.")
@@ -68,7 +87,7 @@ func hostingCells() map[string]cell {
 		"GET /api/v1/packages/{name}/{version}/module":     {object: published},
 		"POST /api/v1/packages/{name}/{version}/deprecate": {object: published, body: note},
 		"POST /api/v1/packages/{name}/{version}/withdraw":  {object: published, body: note},
-		"POST /api/v1/packages/{name}/{version}/kill":      {object: published, body: note},
+		"POST /api/v1/packages/{name}/{version}/kill":      {object: doomed, body: note},
 		"GET /api/v1/hosting/kills":                        {},
 		"PUT /api/v1/hosting/kills/{hash}": {object: hash, body: func(*world, object) any {
 			return map[string]any{"reason": "It lies."}

@@ -13,7 +13,7 @@ import (
 
 // peerCells ask about other portals: each about a portal of its own.
 func peerCells() map[string]cell {
-	portal := func(t *testing.T, _ *world, _ string) object {
+	portal := func(t *testing.T, w *world, _ string) object {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -24,7 +24,8 @@ func peerCells() map[string]cell {
 		}
 		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: other}}
 		s.Start()
-		t.Cleanup(s.Close)
+		// The portal waits before it asks an address again that no longer answers, so no port may be used twice.
+		w.t.Cleanup(s.Close)
 		return object{id: l.Addr().String()}
 	}
 	peer := func(t *testing.T, w *world, route string) object {

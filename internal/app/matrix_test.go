@@ -77,6 +77,7 @@ func readPolicy(t *testing.T) []row {
 
 // world is a portal with somebody of every kind.
 type world struct {
+	t    *testing.T // the test that all rows belong to
 	p    *apptest.Portal
 	far  *agenttest.OpenAIServer
 	as   map[string]*apptest.Client
@@ -103,7 +104,7 @@ var people = map[string]string{"other": "otto", "reader": "rhea", "member": "mia
 func newWorld(t *testing.T) *world {
 	slow := agenttest.NewOpenAIServer(t)
 	far := agenttest.NewOpenAIServer(t) // before the portal, so that it ends after it
-	w := &world{p: apptest.Start(t, func(c *app.Config) {
+	w := &world{t: t, p: apptest.Start(t, func(c *app.Config) {
 		c.SMTP, c.MailFrom = "smtp://127.0.0.1:1", "portal@example.org" // nobody has an address, so nothing is sent
 	}), far: far, tokens: make(map[string]*apptest.Client), without: make(map[string]*apptest.Client)}
 	w.as = map[string]*apptest.Client{"anon": w.p.Guest(t), "guest": w.p.Visitor(t), "gone": w.p.User(t, "gone")}
