@@ -50,6 +50,8 @@ var may = map[string][]string{
 	// The counts come from a store and go to an index; neither is known here.
 	"internal/popularity": {"internal/clock"},
 	"internal/profile":    leaves,
+	// The counts come from a store and go to pages; neither is known here.
+	"internal/figures": {"internal/clock", "internal/diskuse", "internal/fault", "internal/ident"},
 	// Searches of agents and of messages divide words alike, on both engines.
 	"internal/wordsplit": {},
 	// Vectors of texts know nothing of what the texts are about: agents, pages of the manual, queries.
@@ -92,8 +94,13 @@ var may = map[string][]string{
 	"internal/liveness": with(leaves, "internal/hub"),
 	// doctor reads the results of all services, but is part of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
-	"internal/task":   leaves,
-	"internal/chat":   with(leaves, "internal/task"),
+	// attention asks the services which of their matters wait for the operator.
+	"internal/attention": with(leaves, "internal/account", "internal/doctor", "internal/federation", "internal/figures",
+		"internal/hub", "internal/scheduler"),
+	"handlers/api/operator": with(leaves, "handlers/request", "handlers/respond", "internal/attention",
+		"internal/figures"),
+	"internal/task": leaves,
+	"internal/chat": with(leaves, "internal/task"),
 	// A grant is about an agent's id and facts, whatever the directory knows of it.
 	"internal/grant": leaves,
 	// usage counts calls by ids and names, whatever the directory knows of agents.
@@ -149,8 +156,10 @@ var may = map[string][]string{
 	"store/rows":     {"internal/clock", "internal/fault", "internal/ident"},
 	"store/accounts": {"internal/account", "internal/clock", "internal/fault", "internal/ident"},
 	"store/hooks":    {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
-	"store/agents":   {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
-	"store/usages":   {"internal/usage"},
+	// figures counts the failed tasks that agents reports.
+	"store/figures": {"internal/figures"},
+	"store/agents":  {"store/figures", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
+	"store/usages":  {"internal/usage"},
 	// personal knows which columns of all stores are personal.
 	"store/personal": {"internal/personal"},
 	// adjust names the setting and the operator that changes it.
@@ -178,7 +187,7 @@ var may = map[string][]string{
 	// Only gossip uses the serf library, and it depends on no service.
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators see the results of doctor on a page.
-	"handlers":               with(inner, "internal/doctor", "templates", "static", "docs", "internal/registry"),
+	"handlers":               with(inner, "internal/attention", "internal/doctor", "internal/figures", "templates", "static", "docs", "internal/registry"),
 	"handlers/peer":          with(inner, "internal/federation/archive", "internal/federation/guard"),
 	"handlers/address":       with(leaves, "internal/chat", "internal/hub", "internal/federation"),
 	"handlers/request":       with(leaves, "internal/account", "internal/chat", "internal/task"),
@@ -189,7 +198,7 @@ var may = map[string][]string{
 	"handlers/live":          with(leaves, "internal/account", "internal/chat", "templates"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "internal/profile", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/profile", "internal/task", "internal/usage", "templates"),
-	"handlers/pages/admin":   with(leaves, "internal/account", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
+	"handlers/pages/admin":   with(leaves, "internal/account", "internal/attention", "internal/figures", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hosting", "internal/hub", "internal/memory", "internal/models", "internal/packages", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
 	"handlers/pages/work": with(leaves, "internal/halt", "internal/hub", "internal/task", "internal/usage", "templates"),

@@ -14,6 +14,7 @@ import (
 	"agentsite/handlers/address"
 	"agentsite/handlers/api"
 	"agentsite/handlers/api/goals"
+	"agentsite/handlers/api/operator"
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/files"
 	hostingapi "agentsite/handlers/hosting"
@@ -41,8 +42,10 @@ import (
 	"agentsite/handlers/search"
 	"agentsite/internal/account"
 	"agentsite/internal/adjust"
+	"agentsite/internal/attention"
 	"agentsite/internal/chat"
 	"agentsite/internal/federation"
+	"agentsite/internal/figures"
 	"agentsite/internal/grant"
 	"agentsite/internal/halt"
 	"agentsite/internal/hosting"
@@ -110,7 +113,10 @@ type Config struct {
 	// Settings changes the settings of the portal in the browser, Live has those in effect.
 	Settings *adjust.Service
 	Live     *adjust.Snapshot
-	Log      *slog.Logger
+	// Attention lists the matters that wait for the operator, Figures has the numbers of each day.
+	Attention *attention.Service
+	Figures   *figures.Service
+	Log       *slog.Logger
 }
 
 // Routes are the routes of the portal's pages and of its API. Create them with
@@ -119,6 +125,7 @@ type Routes struct {
 	site     *pages.Site
 	api      *api.API
 	goals    *goals.API
+	operator *operator.API
 	teams    *goalpages.Pages
 	streams  *live.Streams
 	files    *files.Files
@@ -176,9 +183,10 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Memories: cfg.Memories, Packages: cfg.Packages,
 		Log: cfg.Log}, cfg.Publications)
 	return &Routes{
-		goals: goals.New(cfg.Teams, sessions, streams, cfg.URL),
-		teams: goalpages.New(cfg.Teams, site, renderer, portal.Goals, cfg.URL),
-		site:  site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
+		goals:    goals.New(cfg.Teams, sessions, streams, cfg.URL),
+		operator: operator.New(cfg.Settings, cfg.Attention, cfg.Figures, sessions),
+		teams:    goalpages.New(cfg.Teams, site, renderer, portal.Goals, cfg.URL),
+		site:     site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
 			Searches: searches, Files: attachments, Storage: db, Grants: cfg.Grants,
@@ -189,7 +197,8 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Profile: agentPages.Profile, Grants: cfg.Grants, Library: cfg.Library, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models, Site: site}, cfg.Examiner),
+			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models,
+			Attention: cfg.Attention, Figures: cfg.Figures, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, cfg.Profiles, site),
 		people:   people.New(cfg.Profiles, directory, site),
@@ -219,6 +228,7 @@ func (h *Routes) IsOperator(r *http.Request) bool {
 func (h *Routes) API(r chi.Router) {
 	h.api.Routes(r)
 	h.goals.Routes(r)
+	h.operator.Routes(r)
 	h.streams.Routes(r)
 	h.personal.API(r)
 	h.hosting.Routes(r)

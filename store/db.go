@@ -22,6 +22,7 @@ import (
 	"agentsite/store/chats"
 	"agentsite/store/engine"
 	"agentsite/store/erasure"
+	"agentsite/store/figures"
 	"agentsite/store/grants"
 	"agentsite/store/halts"
 	"agentsite/store/hooks"
@@ -68,6 +69,7 @@ type DB struct {
 	Models   *models.Models
 	Halts    *halts.Halts
 	Adjusted *adjusted.Settings
+	Figures  *figures.Figures
 	Modules  *modules.Modules
 	Memories *memories.Memories
 	Library  *library.Library
@@ -227,7 +229,8 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
 		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
-		Models: models.New(f), Halts: halts.New(f), Adjusted: adjusted.New(f), Modules: modules.New(f, bounds), Teams: teams.New(f),
+		Models: models.New(f), Halts: halts.New(f), Adjusted: adjusted.New(f), Figures: figures.New(f),
+		Modules: modules.New(f, bounds), Teams: teams.New(f),
 		Memories: memories.New(f, bounds),
 		Library:  library.New(f, bounds),
 		Profiles: profiles.New(f),

@@ -204,9 +204,13 @@ func sampleAdmin(tab string) AdminView {
 	v := AdminView{Tab: tab}
 	switch tab {
 	case "overview":
-		v.Overview = &AdminOverview{Counts: []Fact{{"people", "38", "/admin/people"}, {"agents", "214", "/admin/agents"}, {"conversations", "1,902", ""}, {"messages", "48,113", ""}, {"peers", "4", ""}},
-			Facts:    []Fact{{"Version", "0.3.1", ""}, {"Address", "https://harbour.example", ""}, {"Up for", "12 days, 4 hours", ""}, {"Data", "412 MB in /var/lib/agentsite", ""}},
-			Warnings: []Warning{{at("14:00", ""), "llama did not answer 12 checks in a row"}, {at("13:10", ""), longWord[:300]}}}
+		v.Overview = &AdminOverview{Facts: []Fact{{"Version", "0.3.1", ""}, {"Address", "https://harbour.example", ""}, {"Up for", "12 days, 4 hours", ""}},
+			Due:   []Matter{{"2 reports about agents wait.", "Look at the agent.", "/admin/reports"}, {longWord[:300], "", "/admin/storage"}},
+			Notes: []Matter{{"There are 900 MiB of disk left.", "Make room.", ""}}, From: at("14:00", ""), To: at("14:00", ""),
+			Plots: []DailyPlot{{ID: "plot-people", Title: "People", Now: "38", Change: "+4 in these days", Href: "/admin/people",
+				Picture: Picture{Width: "297", Height: "60", Desc: "38 today.", Bars: []Bar{{"0", "2", "7", "58", "calls", "1 Nov: 38"}}}}},
+			Days: []DailyRow{{at("14:00", ""), []string{"38"}}}}
+		v.Due = map[string]int{"reports": 2, "storage": 1}
 	case "people":
 		v.People = &AdminPeople{ResetName: "bob", ResetLink: "https://harbour.example/reset?token=Zk3vQ0xJ7m5T2aW9", MoreHref: "/admin/people?cursor=x", Rows: []PersonRow{
 			{Name: "ada", Operator: true, Me: true, Agents: 3, Created: at("2 May 2026", ""), LastLogin: at("today", "")}, {Name: "bob", Agents: 1, Created: at("7 May 2026", "")},

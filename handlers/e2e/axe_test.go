@@ -156,6 +156,10 @@ func TestAxe(t *testing.T) {
 		a := visit(t, root, p, desk).as(rob).axed(source)
 		for _, x := range []struct{ name, path string }{
 			{"packages", "/packages"}, {"publish", "/packages/new"}, {"package", "/packages/hello"}, {"hosting", "/admin/hosting"},
+			{"overview", "/admin"}, {"first page", "/admin/welcome"}, {"settings", "/admin/settings"}, {"people", "/admin/people"},
+			{"invites", "/admin/invites"}, {"agents of the portal", "/admin/agents"}, {"storage", "/admin/storage"},
+			{"reports", "/admin/reports"}, {"queue", "/admin/queue"}, {"portals", "/admin/peers"},
+			{"person", "/people/rob"}, {"library", "/account/library"}, {"models", "/account/models"}, {"usage", "/account/usage"},
 		} {
 			a.open(x.path)
 			a.axe(x.name, nil)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"agentsite/internal/attention"
 	"agentsite/internal/control"
 	"agentsite/internal/doctor"
 	"agentsite/internal/record"
@@ -18,7 +19,9 @@ func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report,
 	if n := p.node; n != nil {
 		// Newest asks other portals for the records that they hold of this portal, which the doctor
 		// reports.
-		n.Syncer.Newest(ctx)
+		if !q.Quick {
+			n.Syncer.Newest(ctx)
+		}
 		s.Network, s.ID, s.Replica, s.Peers, s.Caller = p.set.NetworkName, n.ID, p.replica, n.Peers, n.Client
 		s.Keyring, s.Publisher, s.DHT = p.newKeyring(), n.Publisher, n.Overlay
 		if n.Gossip != nil {
@@ -28,6 +31,12 @@ func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report,
 		s.Network = p.unjoinedNetwork()
 	}
 	return doctor.Examine(ctx, s, q), nil
+}
+
+// newAttention returns the list of matters that wait for the operator.
+func newAttention(p *Portal) *attention.Service {
+	return attention.New(attention.Config{Examiner: p, Complaints: p.hub.Complaints, Accounts: p.accounts,
+		Portals: p.peers, Tasks: p, Settings: p.settings, Figures: p.figures})
 }
 
 // unjoinedNetwork returns the name of the configured network if the portal could not join it because of

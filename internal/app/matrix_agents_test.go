@@ -26,6 +26,7 @@ func agentCells() map[string]cell {
 		"GET /admin/reports":        {},
 		"GET /admin/storage":        {},
 		"GET /admin/settings":       {},
+		"POST /admin/examine":       {},
 		"POST /admin/settings":      {body: fixed(form("confirm", apptest.Password))},
 		"POST /admin/settings/undo": {body: fixed(form("confirm", apptest.Password, "setting", "contact"))},
 		"GET /admin/welcome":        {},

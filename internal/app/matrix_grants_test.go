@@ -112,6 +112,13 @@ func grantCells() map[string]cell {
 		"PUT /api/v1/ceilings":                 {body: func(*world, object) any { return map[string]any{"tokens": 1_000_000_000} }},
 		"POST /account/usage/ceiling":          {body: func(*world, object) any { return form("tokens", "1000000000") }},
 		"GET /api/v1/halts":                    {},
+		"GET /api/v1/settings":                 {},
+		"PATCH /api/v1/settings": {body: func(*world, object) any {
+			return map[string]any{"settings": map[string]string{}, "password": apptest.Password}
+		}},
+		"POST /api/v1/settings/{name}/undo": {object: fixedName("contact"), body: func(*world, object) any { return map[string]any{"password": apptest.Password} }},
+		"GET /api/v1/attention":             {},
+		"GET /api/v1/figures":               {},
 		"POST /admin/queue/stop": {body: func(*world, object) any {
 			return form("kind", "provider", "name", "llm.example")
 		}},

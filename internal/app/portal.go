@@ -41,6 +41,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/embedding"
 	"agentsite/internal/federation"
+	"agentsite/internal/figures"
 	"agentsite/internal/grant"
 	"agentsite/internal/halt"
 	"agentsite/internal/hosting"
@@ -81,6 +82,7 @@ type Portal struct {
 	// given holds the values of adjustable settings without those that operators stored.
 	given    adjust.Values
 	settings *adjust.Service
+	figures  *figures.Service
 	log      *slog.Logger
 	db       *store.DB
 	replica  *replica.Replica // nil without a network
@@ -303,6 +305,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if secure {
 		cookie = "__Host-" + cookie
 	}
+	p.figures = figures.New(p.db.Figures, p.db, p.log)
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
@@ -311,7 +314,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages,
 		HostingPolicies: newHostingPolicies(p), BundledHash: bundle.Hash, Peers: p.peers, Servers: p.newServers(),
 		Profiles: profile.New(p.db.Profiles, &p.hub.Names),
-		Pictures: pictureClient(allow), Queue: p, Examiner: p, Settings: p.settings, Live: p.live, Log: p.log})
+		Pictures: pictureClient(allow), Queue: p, Examiner: p, Settings: p.settings, Live: p.live, Attention: newAttention(p),
+		Figures: p.figures, Log: p.log})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
@@ -405,6 +409,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.embedAgents(work) })
 	workers.Go(func() error { return popularity.New(p.db.Hub, p.index, p.log).Run(work) })
 	workers.Go(func() error { return p.control.Run(work) })
+	workers.Go(func() error { return p.figures.Run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.notifier.run(work) })
 	workers.Go(func() error { return p.hooks.Run(work) })

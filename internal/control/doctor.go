@@ -143,16 +143,10 @@ type Databases struct {
 	Scrub   *store.Scrub
 }
 
-// CheckFiles adds a finding for each database to r. Each check is limited to checkFor.
-func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
+// CheckState adds findings for the failures of the databases that the running portal has noticed.
+func (d Databases) CheckState(ctx context.Context, r *Diagnosis) {
 	db, replica := d.DB, d.Replica
-	type checked interface {
-		QuickCheck(ctx context.Context) ([]string, error)
-		Name() string
-	}
-	files := []checked{db}
 	if replica != nil {
-		files = append(files, replica)
 		if err := replica.Err(); err != nil {
 			r.Add(doctor.Data, doctor.Fault, "Start the portal again: that mends it, or begins a new one",
 				"The replica failed: %v.", err)
@@ -179,6 +173,18 @@ func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 			r.Add(doctor.Data, doctor.OK, "", "All data was read in the background without damage, until %s.",
 				state.Completed.UTC().Format(time.DateTime))
 		}
+	}
+}
+
+// CheckFiles reads the files of the databases and adds a finding for each to r. Each check is limited to checkFor.
+func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
+	type checked interface {
+		QuickCheck(ctx context.Context) ([]string, error)
+		Name() string
+	}
+	files := []checked{d.DB}
+	if d.Replica != nil {
+		files = append(files, d.Replica)
 	}
 	for _, f := range files {
 		name := f.Name()

@@ -80,6 +80,8 @@ func (r *Report) Judge() {
 type Question struct {
 	Agent  string // name of one of this portal's agents; "" examines everything
 	Portal string // the other portal's id, host or address; "" examines this portal alone
+	// Quick leaves out the checks that ask other servers or read databases.
+	Quick bool
 }
 
 // Subject holds the parts of the portal to examine. The check of a nil part is skipped.
@@ -147,9 +149,10 @@ type Publisher interface {
 	Published(a hub.Agent) federation.Published
 }
 
-// Databases checks the database files and adds findings to the report. It is implemented by
-// control.Databases.
+// Databases checks the databases and adds findings to the report. It is implemented by control.Databases.
 type Databases interface {
+	// CheckState reports the failures that the portal has noticed, CheckFiles reads the files.
+	CheckState(ctx context.Context, r *Report)
 	CheckFiles(ctx context.Context, r *Report)
 }
 
@@ -175,7 +178,13 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 	}
 	s.checkFolder(&r)
 	if s.Databases != nil {
-		s.Databases.CheckFiles(ctx, &r)
+		s.Databases.CheckState(ctx, &r)
+		if !q.Quick {
+			s.Databases.CheckFiles(ctx, &r)
+		}
+	}
+	if q.Quick {
+		s.Web, s.Caller = nil, nil
 	}
 	s.checkSettings(&r)
 	s.checkMachine(&r)

@@ -58,9 +58,11 @@ func (s Subject) checkPeers(ctx context.Context, r *Report) {
 			"No other portal is known.")
 		return
 	}
-	answers := s.askAll(ctx, choosePeers(list))
-	s.compareClocks(r, answers)
-	s.reportPeers(ctx, r, answers)
+	if s.Web != nil {
+		answers := s.askAll(ctx, choosePeers(list))
+		s.compareClocks(r, answers)
+		s.reportPeers(ctx, r, answers)
+	}
 	reportStates(r, list)
 	reportReplication(r, list)
 }
@@ -82,9 +84,6 @@ func choosePeers(list []federation.Peer) []federation.Peer {
 
 // askAll asks several portals concurrently and returns their answers in the order of list.
 func (s Subject) askAll(ctx context.Context, list []federation.Peer) []peerAnswer {
-	if s.Web == nil {
-		return nil
-	}
 	out := make([]peerAnswer, len(list))
 	var wg sync.WaitGroup
 	for i, p := range list {
@@ -271,6 +270,25 @@ func (s Subject) ownHead(ctx context.Context) (v record.Version, ok bool) {
 }
 
 func formatVersion(v record.Version) string { return fmt.Sprintf("%d.%d", v.Epoch, v.Seq) }
+
+// PortalFinding is a finding about a portal in a state.
+type PortalFinding struct {
+	Finding
+	State federation.State
+}
+
+// JudgePortals returns a finding for each portal about which the operator must decide, and for those that are stale.
+func JudgePortals(list []federation.Peer) (out []PortalFinding) {
+	for _, state := range []federation.State{federation.Quarantined, federation.Pending, federation.Stale} {
+		var r Report
+		reportStates(&r, slices.DeleteFunc(slices.Clone(list),
+			func(p federation.Peer) bool { return p.State != state || p.Refused.After(clock.Now()) }))
+		for _, f := range r.Findings {
+			out = append(out, PortalFinding{f, state})
+		}
+	}
+	return out
+}
 
 // reportStates reports the portals about which the operator must decide.
 func reportStates(r *Report, list []federation.Peer) {

@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
 	"agentsite/store/engine"
+	"agentsite/store/figures"
 	"agentsite/store/rows"
 )
 
@@ -99,6 +100,9 @@ func CountEnd(t engine.Tx, agentID string, created int64, state task.State, at t
 		completed = 1
 	case task.Failed, task.Rejected:
 		failed = 1
+		if err := figures.CountError(t, dayOf(clock.Milli(at))); err != nil {
+			return err
+		}
 	case task.Canceled:
 		canceled = 1
 	default:

@@ -4,10 +4,8 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
-	"sort"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -19,11 +17,12 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/adjust"
 	"agentsite/internal/agentkind"
-	"agentsite/internal/clock"
+	"agentsite/internal/attention"
 	"agentsite/internal/diskuse"
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/figures"
 	"agentsite/internal/halt"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -47,6 +46,9 @@ type Pages struct {
 	settings *adjust.Service
 	models   *models.Service
 	site     *pages.Site
+	// attention lists the matters that wait, figures has the numbers of each day.
+	attention *attention.Service
+	figures   *figures.Service
 }
 
 // Config holds the parts of a portal that the pages need.
@@ -61,6 +63,9 @@ type Config struct {
 	Settings *adjust.Service
 	Models   *models.Service
 	Site     *pages.Site
+	// Attention lists the matters that wait for the operator, Figures has the numbers of each day.
+	Attention *attention.Service
+	Figures   *figures.Service
 }
 
 // Queue returns the state of the queue of tasks, with names for people. Only the operator may read it.
@@ -77,7 +82,7 @@ type Examiner interface {
 func New(cfg Config, examiner Examiner) *Pages {
 	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
 		queue: cfg.Queue, halts: cfg.Halts, examiner: examiner, settings: cfg.Settings, models: cfg.Models,
-		site: cfg.Site}
+		site: cfg.Site, attention: cfg.Attention, figures: cfg.Figures}
 }
 
 const adminPage = 100
@@ -96,56 +101,26 @@ func operatorOnly(h request.Handler) request.Handler {
 	}
 }
 
-func (d *Pages) showAdmin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
-	v templates.AdminView) error {
-	return d.site.Render(w, r, code, templates.Admin(d.site.Frame(r, actor, "Admin"), v))
+// changing is operatorOnly for a request that changes something, so that the matters are examined anew after it.
+func changing(d *Pages, h request.Handler) http.HandlerFunc {
+	return d.site.Page(operatorOnly(func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+		d.attention.Renew()
+		defer d.attention.Renew()
+		return h(w, r, actor)
+	}))
 }
 
-func (d *Pages) overview(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	stats, err := d.stats.Stats(r.Context())
-	if err != nil {
-		return err
-	}
-	v := &templates.AdminOverview{}
-	labels := []struct{ key, label, href string }{
-		{"accounts", "people", "/admin/people"}, {"agents", "agents", "/admin/agents"},
-		{"conversations", "conversations", ""},
-		{"messages", "messages", ""}, {"tasks_waiting", "tasks waiting", "/admin/queue"},
-	}
-	shown := map[string]bool{"bytes": true}
-	for _, l := range labels {
-		if n, ok := stats[l.key]; ok {
-			v.Counts = append(v.Counts, templates.Fact{Label: l.label, Value: pages.FormatNumber(n), Href: l.href})
-			shown[l.key] = true
+// showAdmin renders a page of the operator with the number of matters on each tab.
+func (d *Pages) showAdmin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AdminView) error {
+	if v.Due == nil {
+		items, err := d.attention.List(r.Context(), actor)
+		if err != nil {
+			return err
 		}
+		v.Due = dueByTab(items)
 	}
-	var rest []string
-	for key := range stats {
-		if !shown[key] {
-			rest = append(rest, key)
-		}
-	}
-	sort.Strings(rest)
-	for _, key := range rest {
-		v.Counts = append(v.Counts, templates.Fact{Label: strings.ReplaceAll(key, "_", " "),
-			Value: pages.FormatNumber(stats[key])})
-	}
-	v.Facts = []templates.Fact{{Label: "Version", Value: d.portal.Version}, {Label: "Address", Value: d.portal.URL}}
-	if !d.portal.Started.IsZero() {
-		v.Facts = append(v.Facts, templates.Fact{Label: "Up for",
-			Value: pages.FormatSpan(clock.Now().Sub(d.portal.Started))})
-	}
-	if n, ok := stats["bytes"]; ok {
-		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6),
-			Href: "/admin/storage"})
-	}
-	if d.portal.Meanings.State != nil {
-		text, _ := d.portal.Meanings.State.Describe()
-		v.Facts = append(v.Facts, templates.Fact{Label: "Search by meaning", Value: text})
-	}
-	v.Facts = append(v.Facts, templates.Fact{Label: "Sign-up", Value: string(d.accounts.Policy()),
-		Href: "/admin/settings"})
-	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "overview", Overview: v})
+	return d.site.Render(w, r, code, templates.Admin(d.site.Frame(r, actor, "Admin"), v))
 }
 
 func (d *Pages) people(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -301,21 +276,22 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Get("/network", d.site.Page(d.network))
 	r.Get("/network/{peer}", d.site.Page(d.portalPage))
 	r.Get("/admin", d.site.Page(operatorOnly(d.overview)))
+	r.Post("/admin/examine", d.site.Page(operatorOnly(d.examineAll)))
 	r.Get("/admin/people", d.site.Page(operatorOnly(d.people)))
-	r.Post("/admin/people/{name}/reset", d.site.Page(operatorOnly(d.resetPerson)))
-	r.Post("/admin/people/{name}/disable", d.site.Page(operatorOnly(d.disablePerson)))
-	r.Post("/admin/people/{name}/enable", d.site.Page(operatorOnly(d.enablePerson)))
+	r.Post("/admin/people/{name}/reset", changing(d, d.resetPerson))
+	r.Post("/admin/people/{name}/disable", changing(d, d.disablePerson))
+	r.Post("/admin/people/{name}/enable", changing(d, d.enablePerson))
 	r.Get("/admin/invites", d.site.Page(operatorOnly(d.invites)))
-	r.Post("/admin/invites", d.site.Page(operatorOnly(d.createInvite)))
-	r.Post("/admin/invites/{id}/revoke", d.site.Page(operatorOnly(d.revokeInvite)))
+	r.Post("/admin/invites", changing(d, d.createInvite))
+	r.Post("/admin/invites/{id}/revoke", changing(d, d.revokeInvite))
 	r.Get("/admin/agents", d.site.Page(operatorOnly(d.adminAgents)))
-	r.Post("/admin/agents/{name}/withdraw", d.site.Page(operatorOnly(d.withdrawAgent)))
-	r.Post("/admin/agents/{name}/restore", d.site.Page(operatorOnly(d.restoreAgent)))
+	r.Post("/admin/agents/{name}/withdraw", changing(d, d.withdrawAgent))
+	r.Post("/admin/agents/{name}/restore", changing(d, d.restoreAgent))
 	r.Get("/admin/queue", d.site.Page(operatorOnly(d.showQueue)))
-	r.Post("/admin/queue/stop", d.site.Page(operatorOnly(d.stopOrResume)))
+	r.Post("/admin/queue/stop", changing(d, d.stopOrResume))
 	r.Get("/admin/storage", d.site.Page(operatorOnly(d.storage)))
 	r.Get("/admin/reports", d.site.Page(operatorOnly(d.reports)))
-	r.Post("/admin/reports/{id}/close", d.site.Page(operatorOnly(d.closeReport)))
+	r.Post("/admin/reports/{id}/close", changing(d, d.closeReport))
 	d.declarePeers(r)
 	d.declareSettings(r)
 }

@@ -30,14 +30,14 @@ const decisionsShown = 20
 // declarePeers declares the routes of the operator's pages about other portals.
 func (d *Pages) declarePeers(r chi.Router) {
 	r.Get("/admin/peers", d.site.Page(operatorOnly(d.adminPeers)))
-	r.Post("/admin/peers", d.site.Page(operatorOnly(d.addPeer)))
+	r.Post("/admin/peers", changing(d, d.addPeer))
 	r.Get("/admin/peers/policy", d.site.Page(operatorOnly(d.peerPolicy)))
-	r.Post("/admin/peers/policy", d.site.Page(operatorOnly(d.setPeerPolicy)))
+	r.Post("/admin/peers/policy", changing(d, d.setPeerPolicy))
 	r.Get("/admin/peers/{peer}", d.site.Page(operatorOnly(d.adminPeer)))
-	r.Post("/admin/peers/{peer}", d.site.Page(operatorOnly(d.setPeer)))
-	r.Post("/admin/peers/{peer}/forget", d.site.Page(operatorOnly(d.forgetPeer)))
-	r.Post("/admin/peers/{peer}/release", d.site.Page(operatorOnly(d.releasePeer)))
-	r.Post("/admin/peers/{peer}/attest", d.site.Page(operatorOnly(d.attestPeer)))
+	r.Post("/admin/peers/{peer}", changing(d, d.setPeer))
+	r.Post("/admin/peers/{peer}/forget", changing(d, d.forgetPeer))
+	r.Post("/admin/peers/{peer}/release", changing(d, d.releasePeer))
+	r.Post("/admin/peers/{peer}/attest", changing(d, d.attestPeer))
 }
 
 func (d *Pages) adminPeers(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

@@ -31,10 +31,10 @@ var settingTexts = map[string]templates.SettingRow{
 // declareSettings declares the routes of the settings and of a new operator's first page.
 func (d *Pages) declareSettings(r chi.Router) {
 	r.Get("/admin/settings", d.site.Page(operatorOnly(d.showSettings)))
-	r.Post("/admin/settings", d.site.Page(operatorOnly(d.saveSettings)))
-	r.Post("/admin/settings/undo", d.site.Page(operatorOnly(d.undoSetting)))
+	r.Post("/admin/settings", changing(d, d.saveSettings))
+	r.Post("/admin/settings/undo", changing(d, d.undoSetting))
 	r.Get("/admin/welcome", d.site.Page(operatorOnly(d.welcome)))
-	r.Post("/admin/welcome", d.site.Page(operatorOnly(d.saveWelcome)))
+	r.Post("/admin/welcome", changing(d, d.saveWelcome))
 }
 
 func (d *Pages) showSettings(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
