@@ -16,7 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"agentsite/internal/app"
 	"agentsite/internal/cli/terminal"
@@ -24,6 +23,7 @@ import (
 	"agentsite/internal/linkwire"
 	"agentsite/internal/record"
 	"agentsite/internal/team/aware"
+	"agentsite/internal/textfile"
 	"agentsite/internal/weborigin"
 )
 
@@ -213,7 +213,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // end child processes that are still running
 		}
 	}
-	text.flushRest()
+	undecoded := text.flushRest()
 	if move := text.takeMove(); move != nil && err == nil && ctx.Err() == nil {
 		return linkwire.Done{State: linkwire.Completed, Parts: []linkwire.Part{{Data: move}}}
 	}
@@ -226,6 +226,8 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 			Reason: fmt.Sprintf("The answer is longer than %d KiB and was cut.", linkwire.MaxText>>10)}
 	case ctx.Err() != nil:
 		return linkwire.Done{State: linkwire.Failed, Reason: "The agent's program was stopped by its owner."}
+	case undecoded != nil && err == nil:
+		return linkwire.Done{State: linkwire.Failed, Reason: undecoded.Error()}
 	case err != nil:
 		return linkwire.Done{State: linkwire.Failed,
 			Reason: cmp.Or(last.lastText(), fmt.Sprintf("The agent's program ended with %s.", err))}
@@ -233,12 +235,12 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	return linkwire.Done{State: linkwire.Completed}
 }
 
-// textWriter sends the output of a command as the text of an answer while it arrives. An incomplete
-// UTF-8 character is held back until its last byte. Line breaks are held back too, because those at the
-// end of the output are dropped.
+// textWriter sends the output of a command as the text of an answer while it arrives. Line breaks are held back,
+// because those at the end of the output are dropped. Output that is not UTF-8 is sent at its end, see outputText.
 type textWriter struct {
 	answer *linkwire.Answer
 	cmd    *exec.Cmd
+	output outputText
 	plain  terminal.Filter
 	wait   []byte
 	full   bool // the answer is at its maximum size, and the command was killed
@@ -289,7 +291,14 @@ func (w *textWriter) putText(s string) {
 		w.held.WriteString(s)
 		return
 	}
-	if err := w.answer.Text(s); err != nil && !w.full {
+	if err := w.answer.Text(s); err != nil {
+		w.endFull()
+	}
+}
+
+// endFull kills the command, because its answer has the maximum size.
+func (w *textWriter) endFull() {
+	if !w.full {
 		w.full = true
 		_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
 	}
@@ -300,16 +309,21 @@ const maxHeld = 64
 
 // Write implements io.Writer. It never fails, because an error would stop the reading of the output.
 func (w *textWriter) Write(p []byte) (int, error) {
+	if w.full {
+		return len(p), nil
+	}
+	text, ok := w.output.add(p)
+	if !ok {
+		w.endFull()
+	}
+	w.sendText(text)
+	return len(p), nil
+}
+
+// sendText takes a piece of the output in UTF-8, and sends what is final.
+func (w *textWriter) sendText(p []byte) {
 	w.wait = append(w.wait, w.plain.Add(p)...)
 	n := len(w.wait)
-	for cut := 1; cut < utf8.UTFMax && cut <= n; cut++ {
-		if utf8.RuneStart(w.wait[n-cut]) {
-			if !utf8.FullRune(w.wait[n-cut:]) {
-				n -= cut
-			}
-			break
-		}
-	}
 	for n > 0 && len(w.wait)-n < maxHeld && (w.wait[n-1] == '\n' || w.wait[n-1] == '\r') {
 		n--
 	}
@@ -318,17 +332,23 @@ func (w *textWriter) Write(p []byte) (int, error) {
 		w.wait = append(w.wait[:0], w.wait[n:]...)
 		w.putText(s)
 	}
-	return len(p), nil
 }
 
 // flushRest sends the text that is held back, without line breaks at the end. It is called after the
-// last Write.
-func (w *textWriter) flushRest() {
+// last Write. It returns errUndecoded if a part of the output was not sent because it is no text.
+func (w *textWriter) flushRest() error {
+	var err error
+	if !w.full {
+		var text []byte
+		text, err = w.output.end()
+		w.sendText(text)
+	}
 	w.wait = append(w.wait, w.plain.Flush()...)
 	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
 		w.putText(s)
 	}
 	w.wait = nil
+	return err
 }
 
 // lastLine is a writer that passes everything on to w and keeps the last line that is not empty, which
@@ -354,9 +374,15 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
+// lastText returns the last line as the reason of a failure, "" without one or if its encoding is not known.
 func (l *lastLine) lastText() string {
+	line := l.whole
 	if len(bytes.TrimSpace(l.now)) > 0 {
-		return linkwire.Line(terminal.LastText(string(l.now)), linkwire.MaxReason)
+		line = l.now
 	}
-	return linkwire.Line(terminal.LastText(string(l.whole)), linkwire.MaxReason)
+	text, err := textfile.Decode(line, len(line) == linkwire.MaxReason)
+	if err != nil {
+		return ""
+	}
+	return linkwire.Line(terminal.LastText(text), linkwire.MaxReason)
 }

@@ -288,7 +288,8 @@ var (
 	// wrongKana matches a sound mark or small letter that cannot stand there.
 	wrongKana = regexp.MustCompile(`(?:^|[^\x{ff73}\x{ff76}-\x{ff84}\x{ff8a}-\x{ff8e}])\x{ff9e}|` +
 		`(?:^|[^\x{ff8a}-\x{ff8e}])\x{ff9f}|(?:^|[^\x{ff66}-\x{ff9f}])[\x{ff67}-\x{ff70}]|[A-Za-z\[\\^]` +
-		`[\x{ff66}-\x{ff9f}]|(?:^|[^\x{3041}-\x{30ff}])[ァィゥェォッャュョぁぃぅぇぉっゃゅょーん]`)
+		`[\x{ff66}-\x{ff9f}]|(?:^|[^\x{3041}-\x{30ff}])[ァィゥェォッャュョぁぃぅぇぉっゃゅょー]|` +
+		`(?:^|[^\x{3041}-\x{30ff}\p{Han}])ん`)
 	soundMark = regexp.MustCompile(`[\x{ff67}-\x{ff70}\x{ff9e}\x{ff9f}]`)
 )
 
