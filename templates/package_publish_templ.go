@@ -286,7 +286,7 @@ func publishFields(v PublishView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{Name: "grants", Label: "What it asks for", Value: v.Grants, Error: v.Errors["grants"], Optional: true, Rows: 3, Mono: true, Max: 8000, Placeholder: "find To name agents that can help", Hint: "One a line: find, ask, memory, model or host:api.example.org, and the reason for operators."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{Name: "grants", Label: "What it asks for", Value: v.Grants, Error: v.Errors["grants"], Optional: true, Rows: 3, Mono: true, Max: 8000, Placeholder: "find To name agents that can help", Hint: "One a line: find, ask, memory, library, model or host:api.example.org, and the reason for operators."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

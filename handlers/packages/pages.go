@@ -189,6 +189,8 @@ func grantLabel(name string) string {
 		return "Ask other agents, once the person allows it"
 	case "memory":
 		return "Remember people who turn that on"
+	case "library":
+		return "Use files of people where they allow it"
 	case "model":
 		return "Ask the portal's model"
 	}

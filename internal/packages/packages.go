@@ -37,7 +37,7 @@ type Manifest struct {
 }
 
 // Grant is a function of the portal that a program needs, and the reason for operators. Name is find, ask, memory,
-// model, or host: with a host, for example host:api.example.org.
+// library, model, or host: with a host, for example host:api.example.org.
 type Grant struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
@@ -252,7 +252,7 @@ func CheckManifest(m *Manifest, bounds Limits) error {
 		g := &m.Grants[i]
 		g.Name, g.Why = readGrant(strings.ToLower(record.CleanLine(g.Name))), record.CleanLine(g.Why)
 		c.Field(knownGrant(g.Name) && !seen[g.Name], "grants",
-			"%.80q is unknown or named twice; use find, ask, memory, model, or host: with a host", g.Name)
+			"%.80q is unknown or named twice; use find, ask, memory, library, model, or host: with a host", g.Name)
 		c.Field(g.Why != "" && len(g.Why) <= record.MaxGrantReason, "grants",
 			"say for operators why it needs %.80q, in at most %d bytes", g.Name, record.MaxGrantReason)
 		seen[g.Name] = true
@@ -289,7 +289,7 @@ func knownGrant(name string) bool {
 	if host, ok := strings.CutPrefix(name, HostGrant); ok {
 		return len(name) <= record.MaxGrant && record.ValidOrigin("https://"+host)
 	}
-	return name == "find" || name == "ask" || name == "memory" || name == "model"
+	return slices.Contains([]string{"find", "ask", "memory", "library", "model"}, name)
 }
 
 // compareVersions orders versions, the newest first.

@@ -41,7 +41,8 @@ type Package struct {
 	State string `json:"state,omitempty"`
 }
 
-// PackageGrant is a function of the portal that a program needs: find, ask, memory, model, or host: with a host.
+// PackageGrant is a function of the portal that a program needs: find, ask, memory, library, model, or host: with a
+// host.
 type PackageGrant struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
