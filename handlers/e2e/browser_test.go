@@ -115,6 +115,8 @@ type tab struct {
 	ctx    context.Context
 	base   string
 	screen screen
+	// extra is added to patience, for pages behind work that takes its time: compiling a program.
+	extra time.Duration
 
 	mu       sync.Mutex // guards problems and allowed
 	problems []string
@@ -313,7 +315,7 @@ func (b *tab) within(d time.Duration, condition string) bool {
 }
 
 func (b *tab) wait(d time.Duration, condition string) (ok bool, last error) {
-	ctx, cancel := context.WithTimeout(b.ctx, d)
+	ctx, cancel := context.WithTimeout(b.ctx, d+b.extra)
 	defer cancel()
 	look := time.NewTicker(15 * time.Millisecond)
 	defer look.Stop()
