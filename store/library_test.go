@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/library"
 	"agentsite/internal/testing/storetest"
+	"agentsite/store/engine"
 )
 
 // libraryWrite is a write of notes/tea.md with a content, "" for a deletion.
@@ -97,4 +99,50 @@ func TestLibrary_LinksOfDisabledAccounts(t *testing.T) {
 			t.Errorf("disabled at %v: %+v, %v", at, l, err)
 		}
 	}
+}
+
+// BenchmarkLibrary_List lists 10,000 files of a person: all of them in pages of 1,000, and one folder.
+func BenchmarkLibrary_List(b *testing.B) {
+	db := storetest.New(b)
+	ctx, ada := b.Context(), storetest.Account(b, db, "ada")
+	const folders, each = 100, 100
+	hash := strings.Repeat("ab", 32)
+	files := make([][]any, 0, folders*each)
+	for i := range folders * each {
+		files = append(files, []any{ada.ID, fmt.Sprintf("folder-%03d/file-%03d.md", i/each, i%each), 1, hash, 10, "text/markdown", 1})
+	}
+	if err := db.Write(ctx, func(t engine.Tx) error {
+		if _, err := t.Exec(`INSERT INTO files (hash, size, media_type, created_at, loose_at) VALUES (?, 10, 'text/markdown', 1, 0)`, hash); err != nil {
+			return err
+		}
+		return t.InsertRows(`INSERT INTO library_files VALUES `, files)
+	}); err != nil {
+		b.Fatal(err)
+	}
+	s, actor := library.New(db.Library, nil), ident.Actor{Kind: ident.Person, ID: ada.ID, Name: "ada"}
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			n, after := 0, ""
+			for {
+				page, err := s.List(ctx, actor, "", after, 1000)
+				if err != nil {
+					b.Fatal(err)
+				}
+				n += len(page.Files)
+				if after = page.Next; after == "" {
+					break
+				}
+			}
+			if n != folders*each {
+				b.Fatalf("%d files", n)
+			}
+		}
+	})
+	b.Run("top", func(b *testing.B) {
+		for b.Loop() {
+			if list, _, err := s.Folder(ctx, actor, "", ""); err != nil || len(list) != folders {
+				b.Fatal(len(list), err)
+			}
+		}
+	})
 }

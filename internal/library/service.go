@@ -90,12 +90,15 @@ func (s *Service) Folder(ctx context.Context, actor ident.Actor, folder, after s
 	if err != nil || len(after) > MaxPath+8 {
 		return nil, "", errNone(folder)
 	}
+	limit := pageSize
 	for {
-		files, err := s.store.Files(ctx, actor.ID, folder, after, pageSize)
+		files, err := s.store.Files(ctx, actor.ID, folder, after, limit)
 		if err != nil {
 			return nil, "", err
 		}
-		jumped := false
+		jumped, asked := false, limit
+		// Of a folder one file is enough, and after it another one is likely; among files more are.
+		limit = min(4*limit, pageSize)
 		for _, f := range files {
 			if len(list) == pageSize {
 				return list, after, nil
@@ -108,9 +111,10 @@ func (s *Service) Folder(ctx context.Context, actor ident.Actor, folder, after s
 			}
 			// '0' follows '/', so this path is greater than all in the folder.
 			list, after, jumped = append(list, Entry{Name: name + "/"}), folder+name+"/\U0010ffff", true
+			limit = 1
 			break
 		}
-		if !jumped && len(files) < pageSize {
+		if !jumped && len(files) < asked {
 			return list, "", nil
 		}
 	}
