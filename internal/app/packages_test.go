@@ -118,6 +118,11 @@ func TestPackages_RunOnOtherPortals(t *testing.T) {
 
 	if page := c.Guest(t).Do(http.MethodGet, "/agents/greeter@"+b.Host, nil).Body; !strings.Contains(page, "/packages/"+far) {
 		t.Error("the page of the agent names no package")
+	} else if _, places, _ := strings.Cut(page, "<dt>Runs at</dt>"); !strings.Contains(places, "greeter@"+b.Host) {
+		t.Error("the page of the agent does not say where it runs")
+	}
+	if page := b.Guest(t).Do(http.MethodGet, "/agents/greeter", nil).Body; !strings.Contains(page, "<dt>Runs at</dt>") {
+		t.Error("the page of the agent on B does not say where it runs")
 	}
 	page := c.LogIn(t, "cat").Must(http.MethodGet, "/packages/"+far, nil, http.StatusOK).Body
 	for _, part := range []string{"looks for others", "Host it here", "greeter@" + b.Host, "It says hello.",

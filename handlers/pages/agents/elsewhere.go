@@ -49,7 +49,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 			v.Banners = append(v.Banners, silentBanner(p, now))
 		}
 	}
-	v.Package, v.PackageVersion = d.packageOf(a)
+	d.setPackage(r.Context(), actor, a, &v)
 	v.Tagline, v.Description = d.site.Describe(a.Description)
 	v.Owner, _, _ = strings.Cut(a.OwnerName, "@")
 	v.OwnerHandle = a.OwnerName

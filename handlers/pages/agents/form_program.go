@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -69,6 +70,39 @@ func (d *Form) storeProgram(w http.ResponseWriter, r *http.Request, actor ident.
 		s.bad[field] = messages[""]
 	}
 	return nil
+}
+
+// maxPlaces is the number of agents that run the same package on the page of one of them.
+const maxPlaces = 20
+
+// setPackage adds the package that an agent runs, and the agents that run it, as far as the actor may see them.
+func (d *Profile) setPackage(ctx context.Context, actor ident.Actor, a hub.Agent, v *templates.AgentView) {
+	v.Package, v.PackageVersion = d.packageOf(a)
+	if v.Package == "" {
+		return
+	}
+	ref, err := d.packages.ParseRef(v.Package + "/" + v.PackageVersion)
+	if err != nil {
+		return
+	}
+	p, err := d.packages.Find(actor, ref)
+	if err != nil {
+		return // its portal is gone
+	}
+	for _, run := range d.packages.Runs(&p) {
+		agent, err := d.hub.Get(ctx, actor, run.Agent) // asks no other portal, so that the page is fast
+		if err != nil {
+			continue // it is gone, or not for this reader
+		}
+		place := templates.PackagePlace{Handle: agent.Handle(), Version: run.Package.Version,
+			State: string(agent.Liveness.State)}
+		if agent.Liveness.Latency > 0 {
+			place.Latency = pages.FormatLatency(agent.Liveness.Latency)
+		}
+		if v.Places = append(v.Places, place); len(v.Places) == maxPlaces {
+			return
+		}
+	}
 }
 
 // packageOf returns the handle and the version of the package that an agent runs, "" for none.

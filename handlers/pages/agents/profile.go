@@ -112,7 +112,7 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	if v.Mine {
 		v.Endpoint = a.Endpoint
 	}
-	v.Package, v.PackageVersion = d.packageOf(a)
+	d.setPackage(r.Context(), actor, a, &v)
 	v.Tools = toolsOf(a)
 	if len(v.Tools) == 0 {
 		for _, s := range a.Skills {
