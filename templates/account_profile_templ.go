@@ -263,7 +263,7 @@ func accountNotices(v LookView) templ.Component {
 			templ_7745c5c3_Var9 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<section class=\"block\" id=\"notices\" aria-labelledby=\"notices-title\"><h2 id=\"notices-title\">Notices</h2><p class=\"quiet\">Those that the bell lists. Warnings about your password and decisions of the operator always come.</p><form class=\"card stack\" method=\"post\" action=\"/account/notices\"><fieldset class=\"plain\"><legend class=\"visually-hidden\">Notices</legend><div class=\"choices\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<section class=\"block\" id=\"notices\" aria-labelledby=\"notices-title\"><h2 id=\"notices-title\">Notices</h2><p class=\"quiet\">The bell lists notices of the kinds that are switched on. Warnings about your password and decisions of the operator always come.</p><form class=\"card stack\" method=\"post\" action=\"/account/notices\"><fieldset class=\"plain\"><legend class=\"visually-hidden\">Notices</legend><div class=\"choices\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/handlers/address"
 	"agentsite/handlers/api/goals"
+	"agentsite/handlers/api/operator"
 	"agentsite/handlers/api/spending"
 	hostingapi "agentsite/handlers/hosting"
 	librarypages "agentsite/handlers/library"
@@ -49,7 +50,8 @@ var answerTypes = map[string]any{
 	"DayOfCalls": dayJSON{}, "Decision": decisionJSON{}, "Delivery": deliveryJSON{}, "Disclosure": disclosureJSON{},
 	"Domain": domainJSON{}, "Domains": domainsJSON{}, "Error": respond.ErrorBody{}, "Export": federation.Export{},
 	"File": fileJSON{}, "FoundMessage": foundJSON{}, "GossipStanding": federation.GossipStanding{},
-	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Ceiling": spending.CeilingJSON{}, "HostingRules": hosting.Rules{}, "Module": hostingapi.ModuleJSON{}, "Memory": memorypages.MemoryJSON{}, "LibraryFile": librarypages.FileJSON{}, "LibraryVersion": librarypages.VersionJSON{}, "LibraryShare": librarypages.ShareJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
+	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Setting": operator.SettingJSON{}, "Matter": operator.MatterJSON{}, "DayFigures": operator.DayJSON{},
+	"Ceiling": spending.CeilingJSON{}, "HostingRules": hosting.Rules{}, "Module": hostingapi.ModuleJSON{}, "Memory": memorypages.MemoryJSON{}, "LibraryFile": librarypages.FileJSON{}, "LibraryVersion": librarypages.VersionJSON{}, "LibraryShare": librarypages.ShareJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
 	"PublicHostingPolicy": hostingapi.PolicyJSON{}, "Package": packageapi.PackageJSON{}, "PackageGrant": packages.Grant{}, "PackageLimits": packages.Limits{},
 	"PackageVersion": packageapi.VersionJSON{}, "PackageRun": packageapi.RunJSON{}, "Kill": packageapi.KillJSON{},
 	"Member": memberJSON{}, "Message": MessageJSON{}, "NetworkLink": networkLinkJSON{}, "NetworkMap": networkMapJSON{},
@@ -72,7 +74,8 @@ var answerTypes = map[string]any{
 
 // bodyTypes are the types that handlers decode, by the schema that describes them.
 var bodyTypes = map[string]any{
-	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "CeilingInput": spending.CeilingBody{}, "HostingRulesInput": hostingapi.RulesBody{}, "EditMemoryInput": memorypages.EditBody{}, "LibraryNumberInput": librarypages.NumberBody{}, "LibraryShareInput": librarypages.ShareBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
+	"PutGrantInput": grantBody{}, "HaltInput": haltBody{}, "SettingsInput": operator.SettingsBody{}, "PasswordInput": operator.PasswordBody{},
+	"CeilingInput": spending.CeilingBody{}, "HostingRulesInput": hostingapi.RulesBody{}, "EditMemoryInput": memorypages.EditBody{}, "LibraryNumberInput": librarypages.NumberBody{}, "LibraryShareInput": librarypages.ShareBody{}, "CreateModelInput": spending.NewModelBody{}, "ChangeModelInput": spending.ModelBody{},
 	"GoalInput": goals.StartBody{}, "GoalBudget": goals.BudgetBody{}, "SteerGoalInput": goals.SayBody{},
 	"AnswerGoalTaskInput": goals.ApproveBody{}, "ReassignGoalTaskInput": goals.ReassignBody{}, "GoalLinkInput": goals.LinkBody{},
 	"AddOwnerInput": addOwnerBody{}, "AgentInput": agentBody{}, "AgentStatusInput": statusJSON{},

@@ -159,7 +159,7 @@ func TestAxe(t *testing.T) {
 			{"overview", "/admin"}, {"first page", "/admin/welcome"}, {"settings", "/admin/settings"}, {"people", "/admin/people"},
 			{"invites", "/admin/invites"}, {"agents of the portal", "/admin/agents"}, {"storage", "/admin/storage"},
 			{"reports", "/admin/reports"}, {"queue", "/admin/queue"}, {"portals", "/admin/peers"},
-			{"person", "/people/rob"}, {"library", "/account/library"}, {"models", "/account/models"}, {"usage", "/account/usage"},
+			{"person", "/people/rob"}, {"library", "/library"}, {"models", "/account/models"}, {"usage", "/account/usage"},
 		} {
 			a.open(x.path)
 			a.axe(x.name, nil)

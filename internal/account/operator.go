@@ -281,8 +281,8 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label strin
 		return "", err
 	}
 	if s.Policy() == Closed {
-		return "", fault.New(fault.Conflict, "This portal takes no new accounts (--accounts closed), so an "+
-			"invitation would be of no use. Add people with `agentsite user add`.")
+		return "", fault.New(fault.Conflict, "Nobody may sign up at this portal now, so an invitation would be of no "+
+			"use. Change that under Admin, Settings, or by --accounts if a flag fixes it, or add people with `agentsite user add`.")
 	}
 	if len(label) > 100 {
 		return "", &fault.Error{Kind: fault.Invalid, Safe: "The note is too long.",

@@ -82,9 +82,9 @@ func (d *Profiles) Picture(ctx context.Context, accountID string) ([]byte, error
 	return png, err
 }
 
-// agentsQuery lists the public agents of an account.
+// agentsQuery lists the public agents of an account, the oldest first.
 const agentsQuery = `SELECT name FROM agents WHERE owner_id = ? AND visibility = 'public' AND deleted_at = 0
-	AND status IN ('active', 'deprecated') LIMIT ?`
+	AND status IN ('active', 'deprecated') ORDER BY id LIMIT ?`
 
 // PublicAgents implements profile.Store.
 func (d *Profiles) PublicAgents(ctx context.Context, accountID string, limit int) (names []string, err error) {
@@ -92,8 +92,9 @@ func (d *Profiles) PublicAgents(ctx context.Context, accountID string, limit int
 	return names, engine.MapError(err)
 }
 
-// packagesQuery lists the packages of an account that can be fetched.
-const packagesQuery = `SELECT name FROM packages WHERE account_id = ? AND state IN ('published', 'deprecated') LIMIT ?`
+// packagesQuery lists the packages of an account that can be fetched, the oldest first.
+const packagesQuery = `SELECT name FROM packages WHERE account_id = ? AND state IN ('published', 'deprecated')
+	ORDER BY id LIMIT ?`
 
 // PublicPackages implements profile.Store.
 func (d *Profiles) PublicPackages(ctx context.Context, accountID string, limit int) ([]string, error) {

@@ -40,7 +40,8 @@ func (d *API) Routes(r chi.Router) {
 	r.Get("/figures", d.sessions.API(d.reportFigures))
 }
 
-type settingJSON struct {
+// SettingJSON is a setting.
+type SettingJSON struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	// FixedBy is the flag or variable that fixes the value.
@@ -52,12 +53,14 @@ type settingJSON struct {
 	Previous  *string `json:"previous,omitempty"`
 }
 
-type settingsBody struct {
+// SettingsBody changes settings; Password is that of the operator's account.
+type SettingsBody struct {
 	Settings map[string]string `json:"settings"`
 	Password string            `json:"password"`
 }
 
-type passwordBody struct {
+// PasswordBody proves the operator of a request without other contents.
+type PasswordBody struct {
 	Password string `json:"password"`
 }
 
@@ -66,9 +69,9 @@ func (d *API) listSettings(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	out := make([]settingJSON, len(list))
+	out := make([]SettingJSON, len(list))
 	for i, s := range list {
-		out[i] = settingJSON{Name: s.Name, Value: s.Value, FixedBy: s.Given, Live: adjust.IsLive(s.Name),
+		out[i] = SettingJSON{Name: s.Name, Value: s.Value, FixedBy: s.Given, Live: adjust.IsLive(s.Name),
 			Pending: s.Pending}
 		if !s.Changed.IsZero() {
 			out[i].ChangedAt, out[i].Previous = respond.FormatTime(s.Changed), &s.Undo
@@ -79,7 +82,7 @@ func (d *API) listSettings(w http.ResponseWriter, r *http.Request, actor ident.A
 }
 
 func (d *API) changeSettings(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in settingsBody
+	var in SettingsBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func (d *API) changeSettings(w http.ResponseWriter, r *http.Request, actor ident
 }
 
 func (d *API) undoSetting(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in passwordBody
+	var in PasswordBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
@@ -122,7 +125,8 @@ func namePassword(err error) error {
 	return err
 }
 
-type matterJSON struct {
+// MatterJSON is a matter that waits, with its remedy.
+type MatterJSON struct {
 	Area string `json:"area"`
 	Text string `json:"text"`
 	Do   string `json:"do,omitempty"`
@@ -135,16 +139,16 @@ func (d *API) listMatters(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err != nil {
 		return err
 	}
-	out := make([]matterJSON, len(list))
+	out := make([]MatterJSON, len(list))
 	for i, m := range list {
-		out[i] = matterJSON{string(m.Area), m.Text, m.Do, m.Href, m.Note}
+		out[i] = MatterJSON{string(m.Area), m.Text, m.Do, m.Href, m.Note}
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"matters": out})
 	return nil
 }
 
-// dayJSON is the figures of a day on which the portal ran; others are missing from the list.
-type dayJSON struct {
+// DayJSON is the figures of a day on which the portal ran; others are missing from the list.
+type DayJSON struct {
 	Day     string           `json:"day"`
 	Figures map[string]int64 `json:"figures"`
 }
@@ -162,9 +166,9 @@ func (d *API) reportFigures(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	out := make([]dayJSON, 0, days)
+	out := make([]DayJSON, 0, days)
 	for i := range days {
-		day := dayJSON{Day: figures.TimeOf(figures.DayOf(report.From) + int64(i)).Format(time.DateOnly),
+		day := DayJSON{Day: figures.TimeOf(figures.DayOf(report.From) + int64(i)).Format(time.DateOnly),
 			Figures: make(map[string]int64)}
 		for _, s := range report.Series {
 			if s.Known[i] {

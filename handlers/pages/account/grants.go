@@ -60,7 +60,11 @@ func (d *Pages) addGrant(w http.ResponseWriter, r *http.Request, actor ident.Act
 	v := templates.GrantsView{Agent: strings.TrimSpace(in.Get("agent")), Tool: strings.TrimSpace(in.Get("tool")),
 		Scope: strings.TrimSpace(in.Get("scope")), Calls: strings.TrimSpace(in.Get("budget")), Until: in.Get("until")}
 	draft := grant.Draft{Agent: strings.TrimPrefix(v.Agent, "@"), Tool: v.Tool,
-		Target: strings.TrimPrefix(v.Scope, "@"), Allow: in.Get("decision") != "deny"}
+		Target: v.Scope, Allow: in.Get("decision") != "deny"}
+	if v.Tool == grant.Ask {
+		// An agent may be written as in a message; a path or a tool may begin with an @ of its own.
+		draft.Target = strings.TrimPrefix(v.Scope, "@")
+	}
 	var c fault.Check
 	if v.Calls != "" {
 		draft.Calls, err = strconv.Atoi(v.Calls)
