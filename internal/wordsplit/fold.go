@@ -74,15 +74,17 @@ func AppendFolded(word []byte, r rune) []byte {
 	return word
 }
 
-// isEnclosed reports whether r is a number in a circle or in brackets, which is a word of its own.
+// isEnclosed reports whether r is a number or an eastern letter in a circle or in brackets, which is a word of its own.
 func isEnclosed(r rune) bool {
 	return r >= 0x2460 && (r <= 0x249B || r >= 0x24EA && r <= 0x24FF || r >= 0x2776 && r <= 0x2793 ||
-		r >= 0x3251 && r <= 0x325F || r >= 0x32B1 && r <= 0x32BF || r >= 0x1F100 && r <= 0x1F10A)
+		r >= 0x3220 && r <= 0x3247 || r >= 0x3251 && r <= 0x325F || r >= 0x3280 && r <= 0x32BF ||
+		r >= 0x32D0 && r <= 0x32FE || r >= 0x1F100 && r <= 0x1F10A)
 }
 
-// isStyled reports whether r is a Roman numeral, or a letter or digit in a circle or of a mathematical typeface.
+// isStyled reports whether r is a Roman numeral, a unit written as one character such as ㎏, or a letter or digit in a
+// circle or of a mathematical typeface.
 func isStyled(r rune) bool {
-	return r >= 0x2160 && (r <= 0x217F || r >= 0x249C && r <= 0x24E9 || r >= 0x1D400 && r <= 0x1D7FF ||
+	return r >= 0x2160 && (r <= 0x217F || r >= 0x249C && r <= 0x24E9 || r >= 0x3380 && r <= 0x33DF || r >= 0x1D400 && r <= 0x1D7FF ||
 		r >= 0x1F110 && r <= 0x1F149)
 }
 

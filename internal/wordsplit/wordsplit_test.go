@@ -28,6 +28,7 @@ func TestSplit_DividesEveryScript(t *testing.T) {
 		"ＦＵＬＬ m² Ⅳ":                "full m² iv",
 		"①②⑳ ❸x ⅷ. Ⓐ⒞ 𝟗 ⒈":         "1 +2 +20 3 +x viii ac 9 1",
 		"می\u200cروم کتاب\u200cها": "مي روم كتاب ها",
+		"㈱テスト 5㎏ 3㎡ ㊤㋐ ㊷":          "株 +テ +ス +ト 5kg 3m2 上 +ア 42",
 		"auf\u200clage क्\u200cष":  "auflage कष",
 		"a\u200c ب\u200c ‌ج":       "a ب ج",
 		"Привет, мир":              "привет мир",

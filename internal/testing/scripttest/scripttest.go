@@ -40,6 +40,7 @@ func Sentences() []Sentence {
 		{"Kurdish", "پەرتووک لەسەر مێزەکەیە", []string{"پەرتووک", "پەرتو", "مێزەکەیە"}},
 		{"numbers in circles", "Schritt ④ und ⑰, ❻, ㊿, ⒀ und ⓸", []string{"④", "17", "⑰", "6", "❻", "50", "㊿", "13", "⒀"}},
 		{"numbers in a row", "①②③ 第⑨章", []string{"②", "③", "第9章", "⑨章", "第⑨"}},
+		{"units and firms", "㈱山川 ㊞ 8㎏ 9㎡", []string{"株", "(株)", "㈱山川", "8kg", "8㎏", "9m2", "㊞", "印"}},
 		{"Roman numerals", "Kapitel Ⅷ, Band ⅻ, Ludwig ⅩⅣ", []string{"Ⅷ", "viii", "VIII", "ⅷ", "ⅻ", "XII", "xiv", "ⅩⅣ", "Ludwig XIV"}},
 		{"letters of typefaces", "𝐁𝐨𝐥𝐝 𝒸𝓊𝓇𝓈𝒾𝓋𝑒 ⓒⓘⓡⓒⓛⓔⓓ 🄱🄾🅇🄴🄳 𝟟𝟟", []string{"bold", "cursive", "circled", "circ", "𝐜𝐢𝐫𝐜𝐥𝐞𝐝", "77", "boxed"}},
 		{"Hebrew", "ראיתי את הספרים ושבמכתבים החדשים", []string{"ספרים", "הספרים", "ספר", "מכתבים", "מכתב", "חדשים", "סְפָרִים"}},
