@@ -390,7 +390,7 @@ func dailyPlots(v AdminOverview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "</div><details class=\"more-notes\"><summary>The same as a table</summary><div class=\"table-scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"figures-title\"><table class=\"daily-table\"><thead><tr><th scope=\"col\">Day</th>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "</div><details class=\"more-notes\"><summary>The same as a table</summary><div class=\"table-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The last 30 days as a table\"><table class=\"daily-table\"><thead><tr><th scope=\"col\">Day</th>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

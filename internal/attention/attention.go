@@ -29,8 +29,6 @@ const (
 	Overview Area = "overview"
 	Settings Area = "settings"
 	Invites  Area = "invites"
-	Agents   Area = "agents"
-	Storage  Area = "storage"
 	Reports  Area = "reports"
 	Queue    Area = "queue"
 	Peers    Area = "peers"
@@ -170,10 +168,11 @@ func (s *Service) ExamineAll(ctx context.Context, actor ident.Actor) ([]Item, er
 	return append(due, notes...), nil
 }
 
-// places are the areas and the pages of the doctor's checks.
+// places are the areas and the pages of the doctor's checks. Their texts stand on the overview alone, so they count there,
+// except those about other portals.
 var places = map[string]Item{
-	doctor.Data:        {Area: Storage, Href: "/admin/storage"},
-	doctor.Settings:    {Area: Settings, Href: "/docs/start#which-settings-are-there"},
+	doctor.Data:        {Area: Overview, Href: "/admin/storage"},
+	doctor.Settings:    {Area: Overview, Href: "/docs/start#which-settings-are-there"},
 	doctor.Reach:       {Area: Overview, Href: "/docs/start#what-goes-wrong-behind-a-proxy"},
 	doctor.Keys:        {Area: Overview, Href: "/docs/federation#what-is-the-identity-of-a-portal-in-the-federation"},
 	doctor.Clock:       {Area: Overview, Href: "/docs/operate#how-do-i-monitor-that-it-is-healthy"},
@@ -181,7 +180,7 @@ var places = map[string]Item{
 	doctor.Replication: {Area: Peers, Href: "/admin/peers"},
 	doctor.DHT:         {Area: Peers, Href: "/admin/peers#dht-title"},
 	doctor.Gossip:      {Area: Peers, Href: "/admin/peers"},
-	doctor.Agents:      {Area: Agents, Href: "/admin/agents"},
+	doctor.Agents:      {Area: Overview, Href: "/admin/agents"},
 }
 
 // itemOf returns a finding as an item; ok is false if nothing is the matter.

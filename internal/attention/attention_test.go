@@ -105,7 +105,7 @@ func TestList_NamesEachMatterWithItsPage(t *testing.T) {
 	if len(items) != 2 || items[0].Note || !items[1].Note || items[1].Do != "make room" {
 		t.Errorf("%+v", items)
 	}
-	due(attention.Agents, "/admin/agents", "llama is dead")
+	due(attention.Overview, "/admin/agents", "llama is dead")
 	p.reports = 2
 	due(attention.Reports, "/admin/reports", "2 reports")
 	p.peers = []federation.Peer{{URL: "https://late.example", State: federation.Pending, Reason: "new"},
@@ -123,7 +123,7 @@ func TestList_NamesEachMatterWithItsPage(t *testing.T) {
 	}
 	due(attention.Queue, "/admin/queue", "21 tasks failed today")
 	counts := attention.Count(list(t, s))
-	if counts[attention.Peers] != 2 || counts[attention.Queue] != 2 || counts[attention.Storage] != 0 || counts[attention.Reports] != 1 {
+	if counts[attention.Peers] != 2 || counts[attention.Queue] != 2 || counts[attention.Overview] != 1 || counts[attention.Reports] != 1 {
 		t.Errorf("counts %v", counts)
 	}
 	p.invites = []account.Credential{{ExpiresAt: clock.Now().Add(time.Hour)}, {ExpiresAt: clock.Now().Add(100 * time.Hour)}}
