@@ -74,8 +74,9 @@ func TestDHT_KnowsWhoHasWhat(t *testing.T) {
 			return len(ids) == len(want)
 		}
 	}
+	// The number of agents is that of the time when the portal was announced.
 	a := lookups(t, ops[1], string(record.PortalID(last.NetworkID())), named(last))
-	if p := a.Portals[0]; a.What != "portal" || p.URL != last.URL() || p.Agents < 1 || p.Said == "" {
+	if p := a.Portals[0]; a.What != "portal" || p.URL != last.URL() || p.Agents > 1 || p.Said == "" {
 		t.Errorf("%+v", a)
 	}
 	if a := lookups(t, ops[2], last.URL(), named(last)); a.What != "host" || a.Portals[0].URL != last.URL() || a.Own {
