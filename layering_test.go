@@ -175,6 +175,7 @@ var may = map[string][]string{
 	"store/transcripts":      {"internal/ident", "internal/transcript", "store/rows"},
 	"agentruntime":           with(inner, "internal/liveness"),
 	"agentruntime/assistant": with(leaves, "internal/grant", "internal/hub", "internal/task"),
+	"agentruntime/detect":    with(leaves, "internal/a2a", "internal/hub", "internal/task"),
 	"agentruntime/remote":    with(inner, "internal/liveness", "internal/federation/guard"),
 	"peering":                with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),
 	"peering/replication":    with(leaves, "internal/record", "internal/federation", "internal/federation/archive"),

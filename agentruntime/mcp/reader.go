@@ -30,6 +30,9 @@ const (
 // kind may run there.
 var ErrNoServer = errors.New("no MCP server")
 
+// ErrKey is wrapped by Read's errors when the server asks for credentials.
+var ErrKey = errors.New("the server asks for a key")
+
 // Reader implements hub.Reader for MCP servers.
 type Reader struct{ rt http.RoundTripper }
 
@@ -45,6 +48,15 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 // ReadAs is Read with the credential and settings of t, for servers that require them and for reading
 // the tools of a registered server again.
 func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	return r.read(ctx, t, true)
+}
+
+// ReadAt is Read for a server at the address itself, not below it.
+func (r *Reader) ReadAt(ctx context.Context, address string) (hub.Described, error) {
+	return r.read(ctx, hub.Target{Kind: hub.MCP, Endpoint: address}, false)
+}
+
+func (r *Reader) read(ctx context.Context, t hub.Target, below bool) (hub.Described, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	u, err := egress.CheckURL(strings.TrimSpace(t.Endpoint))
@@ -58,12 +70,12 @@ func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error
 	t.Endpoint = u.String()
 	d, err := r.describeServer(ctx, t, cfg)
 	p, ok := errors.AsType[*problem](err)
-	if ok && p.kind == troubleShape && p.sent && !strings.HasSuffix(u.Path, "/mcp") {
-		below := t
+	if below && ok && p.kind == troubleShape && p.sent && !strings.HasSuffix(u.Path, "/mcp") {
+		deeper := t
 		at := *u
 		at.Path, at.RawPath = strings.TrimRight(u.Path, "/")+"/mcp", ""
-		below.Endpoint = at.String()
-		d2, err2 := r.describeServer(ctx, below, cfg)
+		deeper.Endpoint = at.String()
+		d2, err2 := r.describeServer(ctx, deeper, cfg)
 		p2, ok2 := errors.AsType[*problem](err2)
 		// A server that asks for credentials at /mcp is more likely the right one than the first
 		// address.
@@ -77,7 +89,7 @@ func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error
 	case !ok:
 		return hub.Described{}, invalidFault(err, "Reading %s took too long or was stopped.", u.Host)
 	case p.kind == troubleAuth && t.Secret == "":
-		return hub.Described{}, invalidFault(err,
+		return hub.Described{}, invalidFault(fmt.Errorf("%w: %w", ErrKey, err),
 			"The server at %s asks for a key. Choose the kind MCP and give its address and the key.", u.Host)
 	case p.kind == troubleShape:
 		return hub.Described{}, invalidFault(fmt.Errorf("%w: %w", ErrNoServer, err),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,41 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 		}
 	}
 	return hub.Described{}, err
+}
+
+// ReadAgent describes the A2A agent at an address, by the card at or below it or by one above. at is false if that card
+// does not name the address: it is then the card of another agent of the host. Errors are Invalid faults; one wraps
+// a2a.ErrNoCard if the host answers without a card.
+func (r *Reader) ReadAgent(ctx context.Context, address string) (d hub.Described, at bool, err error) {
+	_, d, err = a2a.ReadCardAt(ctx, r.rt, address)
+	if err == nil {
+		return r.checkDialect(ctx, d), true, nil
+	}
+	if !errors.Is(err, a2a.ErrNoCard) {
+		return d, false, err
+	}
+	card, d, above := a2a.ReadCardAbove(ctx, r.rt, address)
+	if above != nil {
+		return hub.Described{}, false, err
+	}
+	at = slices.ContainsFunc(card.Addresses, func(a string) bool { return isSameAddress(a, address) })
+	return r.checkDialect(ctx, d), at, nil
+}
+
+// isSameAddress reports whether two addresses are the same but for a slash at the end and default ports.
+func isSameAddress(a, b string) bool {
+	u, err := egress.CheckURL(a)
+	if err != nil {
+		return false
+	}
+	v, err := egress.CheckURL(b)
+	return err == nil && strings.TrimRight(u.String(), "/") == strings.TrimRight(v.String(), "/")
+}
+
+// ReadModels describes the OpenAI-compatible server whose base URL an address is. The error wraps model.ErrKey if it
+// wants a key.
+func (r *Reader) ReadModels(ctx context.Context, base string) (hub.Described, error) {
+	return r.readModels(ctx, base)
 }
 
 // ReadAs implements hub.Reader. Cards and lists of models need no credential.

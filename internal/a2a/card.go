@@ -46,6 +46,8 @@ type Card struct {
 	// Interface is the best of the card's interfaces that this portal implements: 1.0 before 0.3,
 	// JSON-RPC before HTTP+JSON.
 	Interface Interface
+	// Addresses are the addresses of all its interfaces, at most 33.
+	Addresses []string
 	Streaming bool
 	// NeedsAuth is true when the card names security requirements. AuthHeader is the header of an API
 	// key when that is the only scheme.
@@ -110,6 +112,11 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 		NeedsAuth: len(w.Requirements)+len(w.Security) > 0,
 	}
 	c.AuthHeader = keyHeader(w.Schemes)
+	for _, i := range listInterfaces(w) {
+		if u, problem := sameAgent(i.URL, address); problem == "" {
+			c.Addresses = append(c.Addresses, u)
+		}
+	}
 	if c.Interface, err = chooseInterface(w, address); err != nil {
 		return c, d, true, err
 	}

@@ -42,6 +42,28 @@ var ErrNoCard = errors.New("no agent card")
 //
 // Errors are Invalid faults that describe the answer that was found instead.
 func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, hub.Described, error) {
+	return readCard(ctx, rt, address, func(u *url.URL) []string {
+		if strings.HasSuffix(u.Path, ".json") {
+			return cardsAt(u)
+		}
+		return append(cardsAt(u), cardsAbove(u)...)
+	})
+}
+
+// ReadCardAt is ReadCard for cards at or below the address only.
+func ReadCardAt(ctx context.Context, rt http.RoundTripper, address string) (Card, hub.Described, error) {
+	return readCard(ctx, rt, address, cardsAt)
+}
+
+// ReadCardAbove is ReadCard for cards in the folders above the address only. Card.Addresses shows whether such a card
+// is that of the agent at the address, or of another agent of the host.
+func ReadCardAbove(ctx context.Context, rt http.RoundTripper, address string) (Card, hub.Described, error) {
+	return readCard(ctx, rt, address, cardsAbove)
+}
+
+// readCard reads the first card at the candidates of an address.
+func readCard(ctx context.Context, rt http.RoundTripper, address string,
+	candidates func(*url.URL) []string) (Card, hub.Described, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return Card{}, hub.Described{}, invalidCard(err, "That is not an address like https://example.com/agent.")
@@ -49,7 +71,7 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 	client := &http.Client{Transport: rt}
 	// first is the error at the most specific address, which explains a failure best.
 	var first error
-	for _, candidate := range cardCandidates(u) {
+	for _, candidate := range candidates(u) {
 		b, err := fetchCard(ctx, client, candidate)
 		if err != nil {
 			if e, ok := errors.AsType[*Error](err); !ok || e.Fault == FaultAuth {
@@ -73,6 +95,9 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 			first = shapeError(http.StatusOK, "it answered with JSON that is not an agent card")
 		}
 	}
+	if first == nil {
+		first = shapeError(0, "there is no folder above it")
+	}
 	return Card{}, hub.Described{}, invalidCard(errors.Join(ErrNoCard, first), "No agent card was found at %s: %s.",
 		u.Host, Reason(first))
 }
@@ -83,33 +108,41 @@ func invalidCard(err error, format string, args ...any) error {
 	return f
 }
 
-// cardCandidates lists the addresses at which the card may be, in the order of ReadCard, at most eight.
-func cardCandidates(u *url.URL) []string {
+// cardsAt lists the addresses at which the card of the agent at u may be, in the order of ReadCard, at most three.
+func cardsAt(u *url.URL) []string {
 	base := *u
 	base.Fragment, base.RawFragment = "", ""
 	self := base.String()
 	if strings.HasSuffix(base.Path, ".json") {
 		return []string{self}
 	}
-	base.RawQuery, base.RawPath = "", ""
-	var out []string
-	add := func(dir string) {
-		for _, w := range wellKnown {
-			at := base
-			at.Path = strings.TrimRight(dir, "/") + w
-			out = append(out, at.String())
-		}
-	}
 	dir := path.Clean("/" + base.Path)
-	add(dir)
 	if dir == "/" {
-		return out
+		return wellKnownIn(base, dir)
 	}
-	out = append(out, self)
+	return append(wellKnownIn(base, dir), self)
+}
+
+// cardsAbove lists the addresses of cards in the folder above u and in the root of its host, at most four.
+func cardsAbove(u *url.URL) []string {
+	dir := path.Clean("/" + u.Path)
+	if dir == "/" {
+		return nil
+	}
+	var out []string
 	if up := path.Dir(dir); up != "/" {
-		add(up)
+		out = wellKnownIn(*u, up)
 	}
-	add("/")
+	return append(out, wellKnownIn(*u, "/")...)
+}
+
+// wellKnownIn lists the addresses of a card in a folder of the host of base.
+func wellKnownIn(base url.URL, dir string) (out []string) {
+	base.Fragment, base.RawFragment, base.RawQuery, base.RawPath = "", "", "", ""
+	for _, w := range wellKnown {
+		base.Path = strings.TrimRight(dir, "/") + w
+		out = append(out, base.String())
+	}
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"agentsite/agentruntime"
+	"agentsite/agentruntime/detect"
 	toolserver "agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/remote"
 	"agentsite/internal/agentkind"
@@ -84,7 +85,7 @@ func (p *Portal) openDirectory(ctx context.Context, keys *ident.Keys, rt http.Ro
 	byKind map[hub.Kind]task.Agent,
 	words hub.Index, queue *agentruntime.Queue) error {
 	probes := liveness.NewQueue(p.db.Hub, p.log)
-	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: probes, Reader: newReaders(rt),
+	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: probes, Reader: detect.New(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind), p},
 		Sealer: keys, Models: namedModels{p.models}, Modules: hostedModules{p},
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}

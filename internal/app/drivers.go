@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/netip"
-	"strings"
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/acting"
@@ -16,7 +14,6 @@ import (
 	"agentsite/agentruntime/lead"
 	"agentsite/agentruntime/link"
 	"agentsite/agentruntime/mcp"
-	"agentsite/agentruntime/model"
 	"agentsite/agentruntime/prompt"
 	"agentsite/agentruntime/remote"
 	"agentsite/agentruntime/wasm"
@@ -151,46 +148,6 @@ func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 		return p.hosted.Probe(ctx, t)
 	}
 	return p.remote.Probe(ctx, t)
-}
-
-// readers implements hub.Reader: it reads the description of the agent or server at an address.
-type readers struct {
-	remote *remote.Reader
-	mcp    *mcp.Reader
-}
-
-// Read implements hub.Reader for an unknown kind: it tries an A2A agent or a model first, which takes
-// one GET, then an MCP server. If all fail, the error of the most likely kind is returned.
-func (r readers) Read(ctx context.Context, address string) (hub.Described, error) {
-	ctx = task.WithBehalf(ctx, probing)
-	found, err := r.remote.Read(ctx, address)
-	if err == nil || ctx.Err() != nil || egress.CodeOf(err) != "" {
-		return found, err
-	}
-	if errors.Is(err, model.ErrKey) && strings.HasSuffix(strings.TrimRight(address, "/"), "/v1") {
-		return found, err // an address that ends in /v1 is the base URL of a model
-	}
-	tools, merr := r.mcp.Read(ctx, address)
-	if merr == nil {
-		return tools, nil
-	}
-	if !errors.Is(merr, mcp.ErrNoServer) {
-		return found, merr // there is an MCP server; its error describes the problem
-	}
-	return found, err
-}
-
-// ReadAs implements hub.Reader for a known kind.
-func (r readers) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
-	if t.Kind == hub.MCP {
-		ctx = task.WithBehalf(ctx, probing)
-		return r.mcp.ReadAs(ctx, t)
-	}
-	return r.Read(ctx, t.Endpoint)
-}
-
-func newReaders(rt http.RoundTripper) readers {
-	return readers{remote.NewReader(rt), mcp.NewReader(rt)}
 }
 
 // addressPolicy implements hub.AddressPolicy: it allows the addresses that the portal's HTTP client may

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -213,8 +214,9 @@ func (s *Service) Count() int { return s.index.Len() }
 // Own returns the number of this portal's agents in the index.
 func (s *Service) Own() int { return s.index.Count("") }
 
-// Read describes the agent at an address, to fill the registration form. The rate of an actor is
-// limited, because each call is an outgoing request.
+// Read describes the agent at an address, to fill the registration form. An address without a scheme is tried with
+// https and, on this machine only, with http. The rate of an actor is limited, because each call is an outgoing
+// request. The error is an ElsewhereError if agents answer at other addresses of the host only.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (Described, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Described{}, err
@@ -225,19 +227,39 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (
 // readTimeout is the longest wait for the description at an address while a person waits.
 const readTimeout = 12 * time.Second
 
-func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (Described, error) {
+func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (d Described, err error) {
 	if wait, ok := s.reads.Allow(actor.ID); !ok {
 		return Described{}, fault.Limited(wait, "You asked for many addresses in a short time. Wait a moment.")
 	}
-	var c fault.Check
-	checkEndpoint(&c, s.addresses, t.Endpoint, A2A)
-	if err := c.Err(); err != nil {
-		return Described{}, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if t.Kind == "" {
-		return s.reader.Read(ctx, t.Endpoint)
+	for _, t.Endpoint = range schemedAddresses(t.Endpoint) {
+		var c fault.Check
+		checkEndpoint(&c, s.addresses, t.Endpoint, A2A)
+		if err := c.Err(); err != nil {
+			return Described{}, err
+		}
+		if t.Kind == "" {
+			d, err = s.reader.Read(ctx, t.Endpoint)
+		} else {
+			d, err = s.reader.ReadAs(ctx, t)
+		}
+		if err == nil {
+			break
+		}
 	}
-	return s.reader.ReadAs(ctx, t)
+	return d, err
+}
+
+// schemedAddresses returns the addresses that a text of a person may mean: itself or, without a scheme, that of https
+// and, on this machine, of http.
+func schemedAddresses(address string) []string {
+	if address == "" || strings.Contains(address, "://") {
+		return []string{address}
+	}
+	list := []string{"https://" + address}
+	if u, err := url.Parse(list[0]); err == nil && weborigin.IsLoopback(u.Hostname()) {
+		list = append(list, "http://"+address)
+	}
+	return list
 }
