@@ -5,24 +5,31 @@ import (
 	"math"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/templates"
 )
 
-// The map is mapWidth by mapHeight pixels. This portal is in the middle, the others are on rings around
-// it: the fastest on the inner ring, silent ones on the outer ring. On a ring they are spread evenly by
-// id, so that labels do not overlap.
+// The map is as large as its content. This portal is in the middle. Few portals are on one ring around it, each with its
+// name beside it; many are on a spiral, the nearest inside, with the names that have room.
 const (
-	mapWidth, mapHeight = 960, 560
 	// mapMost bounds the portals on the map; the table lists all.
-	mapMost = 42
-	// namedWhole is the largest number of portals for which the map shows full names and details.
+	mapMost = 240
+	// namedWhole is the largest number of portals on a ring.
 	namedWhole = 14
-	// maxVouches bounds the lines between portals that vouch for each other, so that the map stays
-	// readable.
+	// maxVouches bounds the lines between portals that vouch for each other, so that the map stays readable.
 	maxVouches = 200
+	// dotStep is the distance scale of the spiral in units of the map, which are pixels on a wide screen. Dots are at
+	// least 34 apart, so that they can be enlarged on small screens without touching.
+	dotStep = 22
+	// mapStretch is how much wider than high the spiral is.
+	mapStretch = 1.2
+	// labelReach is how far from the middle labels reach at most on a spiral, so that it is not drawn small on phones.
+	labelReach = 385
+	// mapMargin is the space around the content.
+	mapMargin = 18
 )
 
 // near returns the distance of a portal on the map as a rank from 0. Ranks are coarse, so that small
@@ -44,23 +51,10 @@ func near(p federation.Peer) int {
 	return 6
 }
 
-// ringsFor returns the number of portals on each ring for n portals, the inner ring first.
-func ringsFor(n int) []int {
-	switch {
-	case n <= 9:
-		return []int{n}
-	case n <= 22:
-		inner := (n + 1) * 3 / 8
-		return []int{inner, n - inner}
-	}
-	inner, middle := n*7/mapMost, n*14/mapMost
-	return []int{inner, middle, n - inner - middle}
-}
-
 // mapView returns the map of the network with at most mapMost portals: those that need attention first,
 // then the largest.
 func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templates.NetworkMap {
-	v := templates.NetworkMap{Width: mapWidth, Height: mapHeight, Few: len(net.Portals) <= namedWhole}
+	v := templates.NetworkMap{Few: len(net.Portals) <= namedWhole}
 	list := slices.Clone(net.Portals)
 	if len(list) > mapMost {
 		slices.SortStableFunc(list, func(a, b federation.Peer) int {
@@ -84,37 +78,121 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		return cmp.Or(cmp.Compare(near(a), near(b)), cmp.Compare(a.ID, b.ID))
 	})
-	centre := templates.MapNode{PortalRow: self, X: mapWidth / 2, Y: mapHeight/2 - 8, R: 24,
-		Label: shorten(self.Name, 24)}
-	at := map[record.PortalID][2]int{net.Self.ID: {centre.X, centre.Y}}
-	rings := ringsFor(len(list))
-	for ring, places := range rings {
-		on := list[:places]
-		list = list[places:]
-		slices.SortStableFunc(on, func(a, b federation.Peer) int { return cmp.Compare(a.ID, b.ID) })
-		for i, p := range on {
-			x, y := spot(ring, len(rings), i, places)
-			at[p.ID] = [2]int{x, y}
-			row := d.portalRow(p)
-			node := templates.MapNode{PortalRow: row, X: x, Y: y, R: 7 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)),
-				Label: shorten(row.Name, 11)}
-			if v.Few {
-				node.R, node.Label = 8+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shorten(row.Name, 18)
-			}
-			v.Nodes = append(v.Nodes, node)
-			v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: x, Y2: y,
-				State: string(p.State)})
+	centre := templates.MapNode{PortalRow: self, R: 20, Label: shorten(self.Name, 24), Anchor: labelBelow}
+	if len(list) == 1 {
+		centre.Anchor = labelBefore
+	}
+	for i, p := range list {
+		x, y := ringSpot(i, len(list))
+		if !v.Few {
+			x, y = spiralSpot(i)
 		}
+		row := d.portalRow(p)
+		node := templates.MapNode{PortalRow: row, X: x, Y: y, Anchor: labelAfter,
+			R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(row.Name, 14)}
+		if v.Few {
+			node.R, node.Label = 9+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shorten(row.Name, 18)
+		}
+		if x < 0 {
+			node.Anchor = labelBefore
+		}
+		v.Nodes = append(v.Nodes, node)
+	}
+	v.Nodes = append(v.Nodes, centre)
+	if !v.Few {
+		dropLabels(v.Nodes)
+	}
+	fitMap(&v)
+	centre = v.Nodes[len(v.Nodes)-1]
+	at := map[record.PortalID]templates.MapNode{net.Self.ID: centre}
+	for i, p := range list {
+		n := v.Nodes[i]
+		at[p.ID] = n
+		v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: n.X, Y2: n.Y, State: string(p.State)})
 	}
 	for _, l := range net.Links[:min(len(net.Links), maxVouches)] {
 		a, ok := at[l.From]
 		b, also := at[l.To]
 		if ok && also {
-			v.Lines = append(v.Lines, templates.MapLine{X1: a[0], Y1: a[1], X2: b[0], Y2: b[1], Vouch: true})
+			v.Lines = append(v.Lines, templates.MapLine{X1: a.X, Y1: a.Y, X2: b.X, Y2: b.Y, Vouch: true})
 		}
 	}
-	v.Nodes = append(v.Nodes, centre)
 	return v
+}
+
+// The places of a label: to the right of its dot, to the left, or below it.
+const (
+	labelAfter  = "start"
+	labelBefore = "end"
+	labelBelow  = "middle"
+)
+
+// box is the space that a node or its label takes up.
+type box struct{ x1, y1, x2, y2 int }
+
+func (b box) overlaps(o box) bool { return b.x1 < o.x2 && o.x1 < b.x2 && b.y1 < o.y2 && o.y1 < b.y2 }
+
+func dotBox(n templates.MapNode) box { return box{n.X - n.R, n.Y - n.R, n.X + n.R, n.Y + n.R} }
+
+// labelBox returns the space of a label and the line below it, by an upper bound of the width of its letters.
+func labelBox(n templates.MapNode) box {
+	width := 8 * max(utf8.RuneCountInString(n.Label), 12)
+	switch n.Anchor {
+	case labelBefore:
+		return box{n.X - n.R - 6 - width, n.Y - 15, n.X - n.R - 4, n.Y + 17}
+	case labelBelow:
+		return box{n.X - width/2, n.Y + n.R + 2, n.X + width/2, n.Y + n.R + 34}
+	}
+	return box{n.X + n.R + 4, n.Y - 15, n.X + n.R + 6 + width, n.Y + 17}
+}
+
+// dropLabels leaves out the labels that would cover a dot or a label before them. The label of the last node, this
+// portal, comes first, then those of the largest portals.
+func dropLabels(nodes []templates.MapNode) {
+	order := make([]int, len(nodes))
+	for i := range nodes {
+		order[i] = len(nodes) - 1 - i
+	}
+	slices.SortStableFunc(order[1:], func(a, b int) int { return cmp.Compare(nodes[b].R, nodes[a].R) })
+	reach := labelReach
+	for _, n := range nodes {
+		reach = max(reach, n.X+n.R, n.R-n.X)
+	}
+	var labels []box
+	for _, i := range order {
+		l := labelBox(nodes[i])
+		free := l.x1 >= -reach && l.x2 <= reach && !slices.ContainsFunc(labels, l.overlaps)
+		for j := 0; free && j < len(nodes); j++ {
+			free = j == i || !l.overlaps(dotBox(nodes[j]))
+		}
+		if free {
+			labels = append(labels, l)
+		} else {
+			nodes[i].Label = ""
+		}
+	}
+}
+
+// fitMap moves the nodes so that the map begins at 0, and sets its size to that of its content.
+func fitMap(v *templates.NetworkMap) {
+	var all box
+	for i, n := range v.Nodes {
+		boxes := []box{dotBox(n)}
+		if n.Label != "" {
+			boxes = append(boxes, labelBox(n))
+		}
+		for j, b := range boxes {
+			if i == 0 && j == 0 {
+				all = b
+			}
+			all = box{min(all.x1, b.x1), min(all.y1, b.y1), max(all.x2, b.x2), max(all.y2, b.y2)}
+		}
+	}
+	v.Width, v.Height = all.x2-all.x1+2*mapMargin, all.y2-all.y1+2*mapMargin
+	for i := range v.Nodes {
+		v.Nodes[i].X += mapMargin - all.x1
+		v.Nodes[i].Y += mapMargin - all.y1
+	}
 }
 
 // rarity returns the rank of a state for the selection: states that need attention come first.
@@ -123,14 +201,19 @@ func rarity(s federation.State) int {
 		federation.Active}, s)
 }
 
-// spot returns the coordinates of place i on a ring. Every second ring is rotated by half a place, so
-// that lines to the outer portals pass between the inner ones.
-func spot(ring, rings, i, places int) (x, y int) {
-	share := float64(ring+1) / float64(rings)
-	if rings == 1 {
-		share = .75
+// ringSpot returns the coordinates of place i of n on a ring around 0. The ring begins half a place beside the top, so
+// that the labels of the two uppermost portals point away from each other. A single portal is on the right.
+func ringSpot(i, n int) (x, y int) {
+	if n == 1 {
+		return 170, 0
 	}
-	angle := 2*math.Pi*(float64(i)+.5*float64((ring+1)%2))/float64(places) - math.Pi/2
-	return mapWidth/2 + int(math.Round(share*(mapWidth/2-76)*math.Cos(angle))),
-		mapHeight/2 - 8 + int(math.Round(share*(mapHeight/2-52)*math.Sin(angle)))
+	angle := 2*math.Pi*(float64(i)+.5)/float64(n) - math.Pi/2
+	return int(math.Round(float64(100+14*n) * math.Cos(angle))), int(math.Round(float64(80+17*n) * math.Sin(angle)))
+}
+
+// spiralSpot returns the coordinates of place i on a spiral around 0 with the golden angle, which spreads any number of
+// dots evenly.
+func spiralSpot(i int) (x, y int) {
+	radius, angle := dotStep*math.Sqrt(float64(i)+3), float64(i)*math.Pi*(3-math.Sqrt(5))
+	return int(math.Round(mapStretch * radius * math.Cos(angle))), int(math.Round(radius * math.Sin(angle)))
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
@@ -22,34 +21,57 @@ func someNetwork(n int) federation.Network {
 	return net
 }
 
-// taken is what a node takes up with what is written below it.
-func taken(n templates.MapNode, few bool) (x1, y1, x2, y2 int) {
-	half := 7 * utf8.RuneCountInString(n.Label) / 2
-	if few {
-		half = 8 * utf8.RuneCountInString(n.Label) / 2
-	}
-	half = max(half, n.R)
-	return n.X - half, n.Y - n.R, n.X + half, n.Y + n.R + 17
-}
-
 func TestMap_NothingCoversAnything(t *testing.T) {
 	d := new(Pages)
-	for _, n := range []int{0, 1, 2, 3, 5, 8, 9, 10, 12, 14, 15, 20, 22, 23, 30, 42, 43, 60, 1000} {
+	for _, n := range []int{0, 1, 2, 3, 5, 8, 9, 10, 12, 13, 14, 15, 20, 30, 42, 60, 200, 240, 241, 1000} {
 		v := d.mapView(someNetwork(n), templates.PortalRow{Name: "Agora", State: "active", Self: true})
 		if len(v.Nodes) != min(n, mapMost)+1 || v.Left != max(n-mapMost, 0) || len(v.Lines) > mapMost+maxVouches {
 			t.Errorf("of %d portals: %d nodes, %d left, %d lines", n, len(v.Nodes), v.Left, len(v.Lines))
 		}
+		named := 0
 		for i, a := range v.Nodes {
-			ax1, ay1, ax2, ay2 := taken(a, v.Few)
-			if ax1 < 0 || ay1 < 0 || ax2 > v.Width || ay2 > v.Height {
-				t.Errorf("of %d: %s is beyond the edge: %d,%d to %d,%d", n, a.Name, ax1, ay1, ax2, ay2)
+			boxes := []box{dotBox(a)}
+			if a.Label != "" {
+				named++
+				boxes = append(boxes, labelBox(a))
 			}
-			for _, b := range v.Nodes[:i] {
-				if bx1, by1, bx2, by2 := taken(b, v.Few); ax1 < bx2 && bx1 < ax2 && ay1 < by2 && by1 < ay2 {
-					t.Errorf("of %d: %s at %d,%d covers %s at %d,%d", n, a.Name, a.X, a.Y, b.Name, b.X, b.Y)
+			if a.R < 7 {
+				t.Errorf("of %d: %s is %d wide", n, a.Name, 2*a.R)
+			}
+			for _, x := range boxes {
+				if x.x1 < 0 || x.y1 < 0 || x.x2 > v.Width || x.y2 > v.Height {
+					t.Errorf("of %d: %s is beyond the edge: %v", n, a.Name, x)
+				}
+				for _, b := range v.Nodes[:i] {
+					dx, dy, apart := a.X-b.X, a.Y-b.Y, a.R+b.R
+					if x == dotBox(a) && dx*dx+dy*dy < apart*apart || x != dotBox(a) && x.overlaps(dotBox(b)) || b.Label != "" && x.overlaps(labelBox(b)) {
+						t.Errorf("of %d: %s at %d,%d covers %s at %d,%d", n, a.Name, a.X, a.Y, b.Name, b.X, b.Y)
+					}
 				}
 			}
 		}
+		if v.Few && named != len(v.Nodes) || named < min(n, 5) {
+			t.Errorf("of %d portals %d have names", n, named)
+		}
+		// It fits its content: something is near each edge.
+		if n > 0 && (v.Width > 300+46*n && v.Width > 1100 || v.Height > 1000) {
+			t.Errorf("the map of %d portals is %d by %d", n, v.Width, v.Height)
+		}
+	}
+}
+
+// TestMap_DotsCanBeEnlarged looks for room for dots of 32 units, which are 14 pixels on a small phone.
+func TestMap_DotsCanBeEnlarged(t *testing.T) {
+	v := new(Pages).mapView(someNetwork(200), templates.PortalRow{Name: "Agora", State: "active", Self: true})
+	for i, a := range v.Nodes {
+		for _, b := range v.Nodes[:i] {
+			if dx, dy := a.X-b.X, a.Y-b.Y; dx*dx+dy*dy < 32*32 {
+				t.Errorf("%s at %d,%d is too near %s at %d,%d", a.Name, a.X, a.Y, b.Name, b.X, b.Y)
+			}
+		}
+	}
+	if v.Width > 815 {
+		t.Errorf("the map is %d wide", v.Width)
 	}
 }
 
