@@ -1,6 +1,9 @@
 package templates
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // AgentFormView is the form that registers an agent or, with Ref set, edits one. It is shown again
 // with Errors after an invalid entry.
@@ -10,6 +13,7 @@ type AgentFormView struct {
 	Draft       bool   // the agent being edited is a draft
 	URL         string // address that was pasted to start with
 	URLError    string
+	Offers      []AgentOffer // agents elsewhere on the host of URL
 	Fetched     string // sentence with the result of fetching the address or reading the card
 	Card        string // agent card that was pasted to start with
 	CardError   string
@@ -70,6 +74,9 @@ type AgentFormView struct {
 	Preview *AgentPreview
 	Errors  FieldErrors // by field name; for the first skill row "skill_name.0"
 }
+
+// AgentOffer is an agent that was found elsewhere on the host of a pasted address.
+type AgentOffer struct{ Title, Kind, Address string }
 
 // KindOption is one choice of the kind of agent.
 type KindOption struct {
@@ -175,6 +182,86 @@ func (v AgentFormView) summary() []wrong {
 func (v AgentFormView) rowWrong(i int) bool {
 	n := "." + strconv.Itoa(i)
 	return v.wrong("skill_id"+n, "skill_name"+n, "skill_description"+n, "skill_tags"+n, "skill_examples"+n)
+}
+
+// isStart reports whether the form still asks what the agent is.
+func (v AgentFormView) isStart() bool {
+	return !v.isEdit() && v.Kind == "" && len(v.Errors) == 0 && v.Preview == nil && v.Name == ""
+}
+
+// kindLabel returns the name of the chosen kind, "" for none.
+func (v AgentFormView) kindLabel() string {
+	for _, k := range v.Kinds {
+		if k.Value == v.Kind {
+			return k.Label
+		}
+	}
+	return ""
+}
+
+// addressKinds returns the kinds that are known by an address.
+func (v AgentFormView) addressKinds() (list []KindOption) {
+	for _, k := range v.Kinds {
+		if k.Value == "a2a" || k.Value == "mcp" || k.Value == "openai" {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func (v AgentFormView) secondStep() string {
+	switch v.Kind {
+	case "prompt":
+		return "Name and instructions"
+	case "":
+		return "Name"
+	}
+	return "Name and address"
+}
+
+// needsModel reports whether a prompt agent has no model to choose from.
+func (v AgentFormView) needsModel() bool { return v.Kind == "prompt" && len(v.Named) == 0 }
+
+// modelIsGiven reports whether a prompt agent works with a model of the portal unless another one is chosen.
+func (v AgentFormView) modelIsGiven() bool {
+	return v.Kind == "prompt" && len(v.Named) > 0 && !v.OwnModel && !v.wrong("endpoint", "model", "key", "named")
+}
+
+// modelOptions returns the models of the server, with the chosen one even if the server does not list it.
+func (v AgentFormView) modelOptions() []Option {
+	list, models := []Option{}, v.Models
+	if v.Model != "" && !slices.Contains(models, v.Model) {
+		models = append([]string{v.Model}, models...)
+	}
+	for _, m := range models {
+		list = append(list, Option{Value: m, Label: m, Selected: m == v.Model})
+	}
+	return list
+}
+
+// isMoreOpen reports whether the folded part of the form is shown: at an edit, or when something in it was typed by
+// the person or is wrong.
+func (v AgentFormView) isMoreOpen() bool {
+	switch {
+	case v.isEdit(), v.isLimited(), v.moreSaid() && v.Fetched == "", v.morePrompt(), len(v.Skills) > 1 && v.Fetched == "":
+		return true
+	case v.Fetched == "" && (v.Title+v.Notes+v.Icon+v.Chosen != "" || v.Kind == "prompt" && v.Description != "" ||
+		len(v.Skills) == 1 && v.Skills[0] != (SkillRow{})):
+		return true
+	}
+	for i := range v.Skills {
+		if v.rowWrong(i) {
+			return true
+		}
+	}
+	return v.wrong("", "title", "notes", "icon", "portal_tools") || v.Kind == "prompt" && v.wrong("description")
+}
+
+func (v AgentFormView) moreHint() string {
+	if v.modelIsGiven() {
+		return "Model, title, picture, tools, skills, limits"
+	}
+	return "Title, picture, tools, skills, limits"
 }
 
 func (v AgentFormView) morePrompt() bool {

@@ -122,15 +122,14 @@ func TestAxe(t *testing.T) {
 		a := visit(t, root, p, desk).as(ada.With(t)).axed(source)
 		a.allow("400 (Bad Request)")
 		for _, x := range []struct{ name, path string }{
-			{"register", "/agents/new"}, {"connect a program", "/agents/new/program"}, {"edit", "/agents/invoice-reader/edit"}, {"own profile", "/agents/invoice-reader"}, {"manage", "/agents/invoice-reader/owner"}, {"chats", "/chat"}, {"search in chats", "/chat?q=harbour"},
+			{"register", "/agents/new"}, {"register instructions", "/agents/new?kind=prompt"}, {"register a model", "/agents/new?kind=openai"}, {"connect a program", "/agents/new/program"}, {"edit", "/agents/invoice-reader/edit"}, {"own profile", "/agents/invoice-reader"}, {"manage", "/agents/invoice-reader/owner"}, {"chats", "/chat"}, {"search in chats", "/chat?q=harbour"},
 			{"settings of a room", path + "/settings"}, {"a message", path + "/m/" + asked}, {"account", "/account"}, {"webhooks", "/account/webhooks"},
 		} {
 			a.open(x.path)
 			a.axe(x.name, nil)
 		}
 		a.allow("409 (Conflict)")
-		a.open("/agents/new")
-		a.click(`label[for="kind-openai"]`)
+		a.form("openai")
 		a.fill("#name", "calc")
 		a.fill("#description", "Mine.")
 		a.fill("#endpoint", "http://example.org")

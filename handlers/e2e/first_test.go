@@ -176,8 +176,9 @@ func walk(t *testing.T, root context.Context, s screen) {
 
 	// And a model, by hand, with a mistake first.
 	ann.press(`.main-nav a[href="/agents/new"]`)
-	ann.click(`label[for="kind-openai"]`)
+	ann.press(`.by-hand a[href="/agents/new?kind=openai"]`)
 	ann.fill("#name", "storyteller")
+	ann.more()
 	ann.fill("#title", "Teller of tales")
 	ann.fill("#description", "Tells bedtime stories about dragons. Ask for one.")
 	ann.fill("#endpoint", far.base())

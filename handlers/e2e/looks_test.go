@@ -307,18 +307,18 @@ func TestLooks(t *testing.T) {
 		{"home", "/"}, {"agents", "/agents"}, {"search", "/agents?q=invoices"}, {"filtered", "/agents?live=alive&tag=code"}, {"nothing", "/agents?q=xylophone+repair"},
 		{"agent", "/agents/invoice-reader"}, {"agent-text", "/agents/lingua?text=" + url.QueryEscape("Translate this letter") + "#talk-title"}, {"agent-long", "/agents/" + longName},
 		{"agent-locked", "/agents/locked"}, {"agent-private", "/agents/mislaid"}, {"versions", "/agents/mislaid/versions"},
-		{"register", "/agents/new"}, {"edit", "/agents/" + longName + "/edit"}, {"chats", "/chat"}, {"account", "/account"},
+		{"register", "/agents/new"}, {"register-prompt", "/agents/new?kind=prompt"}, {"edit", "/agents/" + longName + "/edit"}, {"chats", "/chat"}, {"account", "/account"},
 	} {
 		a.open(page.path)
 		a.look(page.name)
 	}
-	a.open("/agents/new")
-	a.click(`label[for="kind-openai"]`)
+	a.form("openai")
 	a.fill("#name", "calc")
 	a.fill("#description", "Mine.")
 	a.fill("#endpoint", "http://example.org")
 	a.press(`button[name="save"]`)
 	a.look("register-wrong")
+	a.open("/agents/new")
 	a.fill("#url", nowhere(t))
 	a.press(".fetch button")
 	a.look("register-nobody")

@@ -49,6 +49,7 @@ func TestModels(t *testing.T) {
 
 			b.open("/agents/new?kind=prompt")
 			b.fill("[name=name]", "thinker")
+			b.more()
 			b.fill("[name=description]", "Thinks twice about every question.")
 			b.fill("[name=instructions]", "Think, then answer.")
 			b.choose("[name=named]", "clever")

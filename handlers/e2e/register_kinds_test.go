@@ -39,12 +39,8 @@ func parrotModel(t testing.TB) *model {
 // start picks one of the quick ways in.
 func (n *newcomer) start(kind string) {
 	n.t.Helper()
-	if n.screen.scripts {
-		n.click(`[data-start="` + kind + `"]`)
-		n.until("the focus on the name", `document.activeElement.id === "name"`)
-		return
-	}
 	n.press(`[data-start="` + kind + `"]`)
+	n.until("the focus on the name", `document.activeElement.id === "name"`)
 }
 
 // TestRegister_EveryKindWithinAMinute registers an agent of each kind from the

@@ -23,6 +23,13 @@ func (b *tab) form(kind string) {
 	b.until("the kind", `document.querySelector("#kind-`+kind+`").checked`)
 }
 
+// more opens the folded part of the form.
+func (b *tab) more() {
+	b.t.Helper()
+	b.click(".form-more > summary")
+	b.until("the rest of the form", `document.querySelector(".form-more").open`)
+}
+
 // TestRegister_NamesMistakesWhileTyping looks for messages that come and go
 // without the form being sent.
 func TestRegister_NamesMistakesWhileTyping(t *testing.T) {
@@ -65,7 +72,8 @@ func TestRegister_NamesMistakesWhileTyping(t *testing.T) {
 	if eval[bool](b, `Boolean(document.getElementById("description-error") || document.getElementById("model-error"))`) {
 		t.Error("fields are found wrong that nobody has filled in")
 	}
-	b.click(".fold:has(#per_minute) summary")
+	b.more()
+	b.click(".form-more .fold:has(#per_minute) > summary")
 	b.fill("#per_minute", "many")
 	b.click("#per_day")
 	wrong("per_minute", "whole number")
@@ -141,6 +149,7 @@ func TestRegister_DraftPreviewPublish(t *testing.T) {
 			b.form("prompt")
 			b.fill("#name", "poet")
 			b.fill("#instructions", "Always rhyme.")
+			b.more()
 			b.fill("#description", "Writes **poems** for birthdays. Give it a name.")
 			b.fill(`[id="skill_name.0"]`, "Rhyme")
 			b.fill(`[id="skill_examples.0"]`, "A poem for Bob")

@@ -50,7 +50,7 @@ func TestRegister_ReadsToolsAgain(t *testing.T) {
 			b.form("prompt")
 			b.fill("#name", "clerk")
 			b.fill("#instructions", "You do sums.")
-			b.click(".more-fields:has(#unasked) summary")
+			b.more()
 			b.click(`label[for="tool-sums"]`)
 			b.click(`label[for="unasked"]`)
 			b.press(`button[name="save"]`)

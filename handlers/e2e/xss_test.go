@@ -246,9 +246,9 @@ func TestXSS(t *testing.T) {
 		m.fill("#q", list[0]+list[9]+list[18]) // the list follows by script
 		m.until("the search", `location.search.includes("script")`)
 		m.safe("search while typing")
-		m.open("/agents/new")
-		m.click(`label[for="kind-openai"]`)
+		m.form("openai")
 		m.fill("#name", "calc")
+		m.more()
 		m.fill("#title", cut(strings.Join(list[9:14], ""), 100))
 		m.fill("#description", strings.Join(list[:40], "\n"))
 		m.fill("#endpoint", "https://evil.example/?"+url.QueryEscape(list[0]))

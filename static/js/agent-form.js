@@ -58,15 +58,14 @@
     addRow(rows).querySelector("textarea").focus();
   });
 
-  // ---- the quick ways in: choose the kind here instead of loading the page anew ----
-  for (const way of document.querySelectorAll("[data-start]")) {
-    way.addEventListener("click", (event) => {
-      const kind = form.querySelector("#kind-" + way.dataset.start);
-      if (!kind || event.metaKey || event.ctrlKey || event.shiftKey) return;
-      event.preventDefault();
-      kind.checked = true;
-      name?.scrollIntoView({ block: "center" });
-      name?.focus();
+  // ---- another kind: its fields may be in the folded part ----
+  for (const kind of form.querySelectorAll('[name="kind"]')) {
+    kind.addEventListener("change", () => {
+      const label = kind.closest(".kind-card")?.querySelector(".kind-card-title");
+      const now = form.querySelector(".kind-now-label");
+      if (label && now) now.textContent = label.textContent;
+      const more = form.querySelector("[data-form-more]");
+      if (more) more.open = true;
     });
   }
 

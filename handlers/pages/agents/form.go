@@ -231,7 +231,7 @@ func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Act
 		s.draft.Status = &hub.Status{State: hub.StatusDraft}
 	}
 	switch in.Get("more") {
-	case "":
+	case "", "kind":
 	case "example":
 		s.view.Exchanges = append(s.view.Exchanges, templates.ExchangeRow{})
 	default:

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -89,7 +90,7 @@ func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address strin
 	found, err := d.hub.Read(ctx, actor, address)
 	switch {
 	case err != nil:
-		return fault.As(err).Safe + " You can register it all the same."
+		return cmp.Or(fault.As(err).Fields["endpoint"], fault.As(err).Safe) + " You can register it all the same."
 	case found.Kind != kind:
 		return "What answers there looks like another kind: " + agentkind.Of(found.Kind).Choice + "."
 	}

@@ -3,6 +3,7 @@ package agents
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -131,10 +132,12 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		if v.URLError == "" {
 			v.URLError = messages[""]
 		}
-		// OpenAI-compatible servers have no description, so an address that ends with /v1 is used as
-		// such.
-		if strings.HasSuffix(strings.TrimRight(address, "/"), "/v1") {
-			v.Kind = string(hub.OpenAI)
+		if other, ok := errors.AsType[*hub.ElsewhereError](err); ok {
+			v.URLError = "No agent answers at " + other.Address + "."
+			for _, f := range other.Found {
+				v.Offers = append(v.Offers, templates.AgentOffer{Title: f.Title, Kind: agentkind.Of(f.Kind).Choice,
+					Address: f.Source()})
+			}
 		}
 		return d.showAgentForm(w, r, actor, code, v)
 	}
@@ -144,7 +147,7 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if name == "" {
 		name = found.Name
 	}
-	v.Fetched = "Found “" + name + "”. Check what it says below, then register it."
+	v.Fetched = "Found “" + name + "” at " + found.Endpoint + ". Check what it says, then register it."
 	d.freshName(r, actor, &v)
 	return d.showAgentForm(w, r, actor, http.StatusOK, v)
 }

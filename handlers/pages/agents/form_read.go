@@ -22,6 +22,8 @@ const (
 	// maxRows bounds the skills in a form, so that a request cannot create any number of rows.
 	maxRows         = 64
 	maxExchangeRows = 16
+	// maxModelRows bounds the models of a server that a form lists.
+	maxModelRows = 50
 	// maxTries is how many test questions and answers a form keeps.
 	maxTries = 3
 	// maxTriedText bounds each of these texts in runes.
@@ -75,6 +77,12 @@ func typed(in url.Values) templates.AgentFormView {
 		Publisher: get("publisher"), Icon: get("icon"),
 		Callers: get("callers"), Listed: get("listed"), PerMinute: get("per_minute"), PerDay: get("per_day"),
 		MaxBytes: get("max_bytes"), Ask: request.NormalizeLines(in.Get("try"))}
+	if other := get("model_other"); other != "" {
+		v.Model = other
+	}
+	for _, m := range in["model_list"][:min(len(in["model_list"]), maxModelRows)] {
+		v.Models = append(v.Models, cutRunes(m, 200))
+	}
 	v.Module, v.Hosts, v.ProgramModel = get("module"), get("hosts"), get("program_model")
 	v.ProgramTools = programTools(in["program_tools"])
 	v.OwnModel = in.Get("brain") == "own" || in.Get("brain") == "" && v.Endpoint != ""
