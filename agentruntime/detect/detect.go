@@ -4,6 +4,7 @@ package detect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/offer"
 	"agentsite/internal/task"
 )
 
@@ -57,7 +59,7 @@ func readAll(ctx context.Context, attempts []func(context.Context) reading) []re
 
 // Read implements hub.Reader for an unknown kind. It asks the address itself as an MCP server, as an A2A agent and as
 // the base URL of a model; the first of these that answers wins. If none does, it looks elsewhere on the host. What it
-// finds there is offered by an ElsewhereError; only an address without a path means the one agent of its host.
+// finds there is offered by an offer.ElsewhereError; only an address without a path means the one agent of its host.
 func (r Reader) Read(ctx context.Context, address string) (hub.Described, error) {
 	ctx = task.WithBehalf(ctx, probing)
 	u, err := egress.CheckURL(strings.TrimSpace(address))
@@ -98,7 +100,11 @@ func (r Reader) Read(ctx context.Context, address string) (hub.Described, error)
 	case isRoot && len(found) == 1:
 		return found[0], nil
 	case len(found) > 0:
-		return hub.Described{}, hub.NewElsewhere(address, found)
+		offers := make([]offer.Agent, len(found))
+		for i, d := range found {
+			offers[i] = offer.Agent{Title: d.Title, Kind: d.Kind, Address: source(d)}
+		}
+		return hub.Described{}, offer.Elsewhere(address, offers)
 	case wantsKey:
 		return hub.Described{}, keyFault(u, list)
 	case tools != nil && !errors.Is(tools, mcp.ErrNoServer) && errors.Is(card, a2a.ErrNoCard):
@@ -116,12 +122,21 @@ func (r Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error)
 		return r.mcp.ReadAs(ctx, t)
 	case hub.A2A:
 		got := r.asA2A(t.Endpoint)(ctx)
-		was := hub.Described{Kind: t.Kind, Config: t.Config}.Source()
-		if got.err == nil && (got.at || was != "" && got.d.Source() == was) {
+		was := source(hub.Described{Kind: t.Kind, Config: t.Config})
+		if got.err == nil && (got.at || was != "" && source(got.d) == was) {
 			return got.d, nil
 		}
 	}
 	return r.Read(ctx, t.Endpoint)
+}
+
+// source returns the address at which Read finds a description again: that of its card, otherwise the endpoint.
+func source(d hub.Described) string {
+	var c hub.A2AConfig
+	if d.Kind == hub.A2A && json.Unmarshal(d.Config, &c) == nil && c.CardURL != "" {
+		return c.CardURL
+	}
+	return d.Endpoint
 }
 
 func (r Reader) asMCP(address string) func(context.Context) reading {

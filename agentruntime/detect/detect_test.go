@@ -18,6 +18,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/offer"
 	"agentsite/internal/testing/agenttest"
 )
 
@@ -134,7 +135,7 @@ func TestReader_TellWhatIsAtAnAddress(t *testing.T) {
 			t.Parallel()
 			base := tt.host.start(t)
 			d, err := testReader(t).Read(t.Context(), base+tt.path)
-			var other *hub.ElsewhereError
+			var other *offer.ElsewhereError
 			switch {
 			case tt.kind != "":
 				if err != nil || d.Kind != tt.kind || d.Endpoint != base+tt.at {
@@ -146,10 +147,10 @@ func TestReader_TellWhatIsAtAnAddress(t *testing.T) {
 				}
 				var got []string
 				for _, f := range other.Found {
-					got = append(got, strings.TrimPrefix(f.Source(), base))
+					got = append(got, strings.TrimPrefix(f.Address, base))
 					// What is offered is taken when it is chosen.
-					if again, err := testReader(t).Read(t.Context(), f.Source()); err != nil || again.Endpoint != f.Endpoint {
-						t.Errorf("the offer %s leads to %s, %v", f.Source(), again.Endpoint, err)
+					if again, err := testReader(t).Read(t.Context(), f.Address); err != nil || again.Kind != f.Kind {
+						t.Errorf("the offer %s leads to %s %s, %v", f.Address, again.Kind, again.Endpoint, err)
 					}
 				}
 				if strings.Join(got, " ") != tt.offers {

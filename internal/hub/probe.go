@@ -3,9 +3,6 @@ package hub
 import (
 	"context"
 	"encoding/json"
-
-	"agentsite/internal/agentkind"
-	"agentsite/internal/fault"
 )
 
 // Target is an endpoint to contact: values of a form or a registration, with the decrypted secret for this one use.
@@ -25,33 +22,6 @@ type Reader interface {
 	ReadAs(ctx context.Context, t Target) (Described, error)
 }
 
-// ElsewhereError says that nothing answers as an agent at an address, while agents answer at other addresses of its
-// host. It wraps an Invalid fault that names them.
-type ElsewhereError struct {
-	Address string
-	Found   []Described // one or more, in the order of MCP, A2A, models
-	fault   error
-}
-
-// NewElsewhere returns an ElsewhereError for an address with what was found elsewhere on its host.
-func NewElsewhere(address string, found []Described) *ElsewhereError {
-	text := "No agent answers at " + address + ". On the same host:"
-	for i, d := range found {
-		if i > 0 {
-			text += ";"
-		}
-		text += " “" + d.Title + "” (" + agentkind.Of(d.Kind).Choice + ") at " + d.Source()
-	}
-	text += "."
-	return &ElsewhereError{Address: address, Found: found, fault: fault.Field("endpoint", text)}
-}
-
-// Error implements error.
-func (e *ElsewhereError) Error() string { return e.fault.Error() }
-
-// Unwrap returns the fault.
-func (e *ElsewhereError) Unwrap() error { return e.fault }
-
 // Described is the description that an agent serves, cut to the limits of a registration.
 type Described struct {
 	Name        string // proposed name, valid for CheckName
@@ -65,15 +35,6 @@ type Described struct {
 	OutputModes []string
 	// Models are the models that a server of kind openai offers, at most 50.
 	Models []string
-}
-
-// Source returns the address at which a reader finds the description again: that of its card, otherwise the endpoint.
-func (in Described) Source() string {
-	var c A2AConfig
-	if in.Kind == A2A && json.Unmarshal(in.Config, &c) == nil && c.CardURL != "" {
-		return c.CardURL
-	}
-	return in.Endpoint
 }
 
 // OpenAIConfig is Agent.Config of kind openai: an OpenAI-compatible API at Agent.Endpoint.

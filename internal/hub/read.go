@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -216,7 +215,8 @@ func (s *Service) Own() int { return s.index.Count("") }
 
 // Read describes the agent at an address, to fill the registration form. An address without a scheme is tried with
 // https and, on this machine only, with http. The rate of an actor is limited, because each call is an outgoing
-// request. The error is an ElsewhereError if agents answer at other addresses of the host only.
+// request. The error wraps an offer.ElsewhereError if
+// agents answer at other addresses of the host only.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (Described, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Described{}, err
@@ -233,7 +233,7 @@ func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	for _, t.Endpoint = range schemedAddresses(t.Endpoint) {
+	for _, t.Endpoint = range weborigin.WithScheme(t.Endpoint) {
 		var c fault.Check
 		checkEndpoint(&c, s.addresses, t.Endpoint, A2A)
 		if err := c.Err(); err != nil {
@@ -249,17 +249,4 @@ func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (
 		}
 	}
 	return d, err
-}
-
-// schemedAddresses returns the addresses that a text of a person may mean: itself or, without a scheme, that of https
-// and, on this machine, of http.
-func schemedAddresses(address string) []string {
-	if address == "" || strings.Contains(address, "://") {
-		return []string{address}
-	}
-	list := []string{"https://" + address}
-	if u, err := url.Parse(list[0]); err == nil && weborigin.IsLoopback(u.Hostname()) {
-		list = append(list, "http://"+address)
-	}
-	return list
 }

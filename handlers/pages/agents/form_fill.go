@@ -20,6 +20,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/offer"
 	"agentsite/templates"
 )
 
@@ -132,11 +133,11 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		if v.URLError == "" {
 			v.URLError = messages[""]
 		}
-		if other, ok := errors.AsType[*hub.ElsewhereError](err); ok {
+		if other, ok := errors.AsType[*offer.ElsewhereError](err); ok {
 			v.URLError = "No agent answers at " + other.Address + "."
 			for _, f := range other.Found {
 				v.Offers = append(v.Offers, templates.AgentOffer{Title: f.Title, Kind: agentkind.Of(f.Kind).Choice,
-					Address: f.Source()})
+					Address: f.Address})
 			}
 		}
 		return d.showAgentForm(w, r, actor, code, v)

@@ -1,0 +1,27 @@
+package weborigin
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestWithScheme(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                       {""},
+		"https://a.example/x":    {"https://a.example/x"},
+		"http://a.example":       {"http://a.example"},
+		"ftp://a.example":        {"ftp://a.example"},
+		"a.example":              {"https://a.example"},
+		"a.example:8080/mcp":     {"https://a.example:8080/mcp"},
+		"192.168.0.7/v1":         {"https://192.168.0.7/v1"},
+		"localhost:11434":        {"https://localhost:11434", "http://localhost:11434"},
+		"127.0.0.1/v1":           {"https://127.0.0.1/v1", "http://127.0.0.1/v1"},
+		"[::1]:80":               {"https://[::1]:80", "http://[::1]:80"},
+		"localhost@evil.example": {"https://localhost@evil.example"},
+		"%zz":                    {"https://%zz"},
+	} {
+		if got := WithScheme(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
