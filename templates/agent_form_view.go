@@ -14,8 +14,8 @@ type AgentFormView struct {
 	URL         string // address that was pasted to start with
 	URLError    string
 	Offers      []AgentOffer // agents elsewhere on the host of URL
-	Fetched     string // sentence with the result of fetching the address or reading the card
-	Card        string // agent card that was pasted to start with
+	Fetched     string       // sentence with the result of fetching the address or reading the card
+	Card        string       // agent card that was pasted to start with
 	CardError   string
 	Kinds       []KindOption
 	Kind        string
