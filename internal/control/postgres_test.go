@@ -15,7 +15,7 @@ import (
 )
 
 // The operator of a server may change its settings while the portal runs.
-func TestCheckFiles_NoticesAServerThatCanLoseWrites(t *testing.T) {
+func TestCheckState_NoticesAServerThatCanLoseWrites(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewStopped(t)
 	if err := server.Start(t.Context()); err != nil {
@@ -29,7 +29,7 @@ func TestCheckFiles_NoticesAServerThatCanLoseWrites(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	faults := func() (list []string) {
 		var r doctor.Report
-		control.Databases{DB: db}.CheckFiles(t.Context(), &r)
+		control.Databases{DB: db}.CheckState(t.Context(), &r)
 		for _, f := range r.Findings {
 			if f.Level == doctor.Fault {
 				list = append(list, f.Text)
