@@ -171,8 +171,6 @@ CREATE TABLE audit (
   created_at INTEGER NOT NULL
 , why TEXT NOT NULL DEFAULT '' CHECK (length(why) <= 500), hash BLOB NOT NULL DEFAULT x'') STRICT;
 
-CREATE INDEX agents_owner ON agents (owner_id);
-
 CREATE INDEX agents_check ON agents (check_at)
   WHERE deleted_at = 0 AND kind NOT IN ('builtin', 'link') AND status IN ('active', 'deprecated', 'draft');
 
@@ -1052,8 +1050,6 @@ CREATE TABLE packages (
 
 CREATE UNIQUE INDEX packages_version ON packages (name, version);
 
-CREATE INDEX packages_account ON packages (account_id);
-
 CREATE TABLE kills (
   hash       TEXT PRIMARY KEY CHECK (length(hash) = 64),
   reason     TEXT NOT NULL,
@@ -1183,3 +1179,7 @@ CREATE TABLE daily_figures (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX tasks_people ON tasks (created_at, agent_id, caller_id, caller_kind) WHERE caller_kind IN ('person', 'operator');
+
+CREATE INDEX agents_owner ON agents (owner_id, id);
+
+CREATE INDEX packages_account ON packages (account_id, id);
