@@ -12,18 +12,23 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// filer registers a public prompt agent that may use the library, and whose model calls the tool in a message such as
+// filer registers a public prompt agent that may use the library, and whose model calls the tools in a message with lines such as
 // `library_write {"path":"x","text":"y"}`.
 func filer(t *testing.T, owner *apptest.Client) string {
 	t.Helper()
 	model := agenttest.NewOpenAIServer(t)
 	model.Script(func(n int, req openai.ChatRequest) agenttest.Turn {
 		last := req.Messages[len(req.Messages)-1]
-		name, args, ok := strings.Cut(string(last.Content), " ")
-		if last.Role == openai.ToolRole || !ok || !strings.HasPrefix(name, "library_") {
+		var calls []openai.ToolCall
+		for line := range strings.Lines(string(last.Content)) {
+			if name, args, ok := strings.Cut(line, " "); ok && strings.HasPrefix(name, "library_") {
+				calls = append(calls, agenttest.Want(fmt.Sprint("f", n, len(calls)), name, args))
+			}
+		}
+		if last.Role == openai.ToolRole || len(calls) == 0 {
 			return agenttest.Turn{Text: "Tool: " + string(last.Content)}
 		}
-		return agenttest.Turn{Calls: []openai.ToolCall{agenttest.Want(fmt.Sprint("f", n), name, args)}}
+		return agenttest.Turn{Calls: calls}
 	})
 	name := apptest.Fresh("filer")
 	owner.NewToken().Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Files things.",
@@ -81,6 +86,16 @@ func TestLibrary_AgentsWriteByGrant(t *testing.T) {
 	ada.Must(http.MethodPost, "/library/undo", form("path", "notes/tea.md", "version", "2", "next", "/chat/"+talk.talk), http.StatusSeeOther)
 	if got := readFile(ada, "notes/tea.md"); got != "Green tea." {
 		t.Errorf("undone: %q", got)
+	}
+	// What a task wrote in two steps is undone in one.
+	talk.say(strings.Replace(write, "Black", "White", 1) + "\n" + strings.Replace(write, "Black", "Red", 1))
+	if got := readFile(ada, "notes/tea.md"); got != "Red tea." {
+		t.Errorf("written twice: %q", got)
+	}
+	newest := versionsOf(ada, "notes/tea.md")[0].Version
+	ada.Must(http.MethodPost, "/library/undo", form("path", "notes/tea.md", "version", fmt.Sprint(newest), "next", "/library"), http.StatusSeeOther)
+	if got := readFile(ada, "notes/tea.md"); got != "Green tea." {
+		t.Errorf("undone in one step: %q", got)
 	}
 	ada.Must(http.MethodDelete, "/api/v1/grants/"+grantID, nil, http.StatusNoContent)
 	if got := talk.say(`library_write {"path":"notes/tea.md","text":"Oolong."}`); !strings.Contains(got, "May I write") || readFile(ada, "notes/tea.md") != "Green tea." {

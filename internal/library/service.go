@@ -339,8 +339,8 @@ func (s *Service) RollBack(ctx context.Context, actor ident.Actor, path string, 
 		Restores: number}, f.Version)
 }
 
-// Undo takes the newest version of a file back: it writes the content of the one before, or deletes the file if there
-// is none. A Conflict fault if number is not the newest.
+// Undo takes the newest version of a file back, with all versions before it that the same task wrote: it writes the
+// content of the one before them, or deletes the file if there is none. A Conflict fault if number is not the newest.
 func (s *Service) Undo(ctx context.Context, actor ident.Actor, path string, number int) (Version, error) {
 	f, err := s.Find(ctx, actor, path)
 	if err != nil {
@@ -350,14 +350,25 @@ func (s *Service) Undo(ctx context.Context, actor ident.Actor, path string, numb
 		return Version{}, fault.New(fault.Conflict,
 			"The file was changed since. Choose a version in its history.")
 	}
-	before, err := s.store.Versions(ctx, actor.ID, f.Path, number, 1)
-	switch {
-	case err != nil:
+	newest, err := s.store.VersionAt(ctx, actor.ID, f.Path, number)
+	if err != nil {
 		return Version{}, err
-	case len(before) > 0 && before[0].Hash != "":
-		return s.RollBack(ctx, actor, f.Path, before[0].Number)
 	}
-	return s.Delete(ctx, actor, f.Path)
+	before := newest
+	for before.Number == number || before.By.TaskID != "" && before.By.TaskID == newest.By.TaskID {
+		list, err := s.store.Versions(ctx, actor.ID, f.Path, before.Number, 1)
+		if err != nil {
+			return Version{}, err
+		}
+		if len(list) == 0 {
+			return s.Delete(ctx, actor, f.Path)
+		}
+		before = list[0]
+	}
+	if before.Hash == "" {
+		return s.Delete(ctx, actor, f.Path)
+	}
+	return s.RollBack(ctx, actor, f.Path, before.Number)
 }
 
 // WrittenBy returns the versions that agents wrote into the actor's library in tasks, the newest first. Callers without
