@@ -108,6 +108,7 @@ func Split(text string) iter.Seq[Word] {
 			kind := KindOf(r)
 			if r == nonJoiner && dividesWord(word, text[i+utf8.RuneLen(r):]) {
 				before := whole + string(word)
+				before = before[:min(len(before), MaxBytes+1)] // longer is no word
 				if !end() {
 					return
 				}

@@ -1,6 +1,7 @@
 package wordsplit
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ func TestSplit_DividesEveryScript(t *testing.T) {
 		"می\u200cروم کتاب\u200cها": "مي روم كتاب ها",
 		"㈱テスト 5㎏ 3㎡ ㊤㋐ ㊷":          "株 +テ +ス +ト 5kg 3m2 上 +ア 42",
 		"auf\u200clage क्\u200cष":  "auflage कष",
-		"a\u200c ب\u200c ‌ج":       "a ب ج",
+		"a\u200c ب\u200c \u200cج":  "a ب ج",
 		"Привет, мир":              "привет мир",
 		"Ελλάδα":                   "ελλαδα",
 		"北京abc 天":                  "北 +京 +abc 天",
@@ -66,6 +67,25 @@ func TestSplit_SaysWhereAWordBegins(t *testing.T) {
 }
 
 // FuzzSplit checks that no word changes when it is divided again, and that words are within the bounds.
+// A text of parts of one Arabic word takes memory in proportion to its length.
+func TestSplit_BoundsParts(t *testing.T) {
+	bytesOf := func(n int) uint64 {
+		text := strings.Repeat("ا\u200c", n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for w := range Split(text) {
+			if len(w.Text) > MaxBytes || len(w.Whole) > MaxBytes {
+				t.Fatalf("a word of %d and %d bytes", len(w.Text), len(w.Whole))
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if one, four := bytesOf(2000), bytesOf(8000); four > 6*one {
+		t.Errorf("%d bytes for 2,000 parts, %d for 8,000", one, four)
+	}
+}
+
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"Hello, World", "北京 ﬃ İ", "हिन्दी\u0300", "\xff\u0345"} {
 		f.Add(s)
