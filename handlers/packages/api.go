@@ -207,10 +207,11 @@ type place struct {
 // runsOf returns the agents that run a package, as far as the actor may see them.
 func runsOf(ctx context.Context, s *packages.Service, agents Agents, actor ident.Actor,
 	p *packages.Package) (out []place) {
-	for _, run := range s.Runs(p) {
+	runs := s.Runs(p)
+	for _, run := range runs[:min(len(runs), 2*maxRuns)] { // some are gone
 		agent, err := agents.Anywhere(ctx, actor, run.Agent)
-		if err != nil {
-			continue // it is gone, or not for this reader
+		if err != nil || !agent.Listable() {
+			continue // it is gone, or in no list
 		}
 		if out = append(out, place{agent, run.Package.Version}); len(out) == maxRuns {
 			break

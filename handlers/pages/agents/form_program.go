@@ -89,10 +89,11 @@ func (d *Profile) setPackage(ctx context.Context, actor ident.Actor, a hub.Agent
 	if err != nil {
 		return // its portal is gone
 	}
-	for _, run := range d.packages.Runs(&p) {
+	runs := d.packages.Runs(&p)
+	for _, run := range runs[:min(len(runs), 2*maxPlaces)] { // some are gone
 		agent, err := d.hub.Get(ctx, actor, run.Agent) // asks no other portal, so that the page is fast
-		if err != nil {
-			continue // it is gone, or not for this reader
+		if err != nil || !agent.Listable() {
+			continue // it is gone, or in no list
 		}
 		place := templates.PackagePlace{Handle: agent.Handle(), Version: run.Package.Version,
 			State: string(agent.Liveness.State)}
