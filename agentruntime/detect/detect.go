@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +53,15 @@ func readAll(ctx context.Context, attempts []func(context.Context) reading) []re
 	out := make([]reading, len(attempts))
 	var wg sync.WaitGroup
 	for i, attempt := range attempts {
-		wg.Go(func() { out[i] = attempt(ctx) })
+		wg.Go(func() {
+			// The readers parse what a stranger's server answers, and no handler recovers here.
+			defer func() {
+				if p := recover(); p != nil {
+					out[i] = reading{err: fmt.Errorf("panic while reading a description: %v\n%s", p, debug.Stack())}
+				}
+			}()
+			out[i] = attempt(ctx)
+		})
 	}
 	wg.Wait()
 	return out
