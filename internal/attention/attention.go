@@ -104,7 +104,7 @@ type Service struct {
 // New returns a Service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// List returns the items, those that need an action first. What the doctor says may be a minute old unless Renew was
+// List returns the items, those that need an action first. A source that fails is an item too. What the doctor says may be a minute old unless Renew was
 // called; the rest is current. Only operators may call it.
 func (s *Service) List(ctx context.Context, actor ident.Actor) ([]Item, error) {
 	if err := requireOperator(actor); err != nil {
@@ -120,8 +120,11 @@ func (s *Service) List(ctx context.Context, actor ident.Actor) ([]Item, error) {
 	}
 	for _, list := range []func(context.Context, ident.Actor, func(Item)) error{s.addFindings, s.addReports,
 		s.addPortals, s.addTasks, s.addErrors, s.addSettings, s.addInvitations} {
-		if err := list(ctx, actor, add); err != nil {
-			return nil, err
+		if err := list(ctx, actor, add); ctx.Err() != nil {
+			return nil, ctx.Err()
+		} else if err != nil {
+			add(Item{Area: Overview, Text: fmt.Sprintf("A part of this list could not be made: %v.", err),
+				Do: "Look into the log of the portal.", Href: "/docs/operate#how-do-i-monitor-that-it-is-healthy"})
 		}
 	}
 	return append(due, notes...), nil
@@ -218,7 +221,7 @@ func (s *Service) examine(ctx context.Context) (doctor.Report, error) {
 		return s.report, nil
 	}
 	r, err := s.cfg.Examiner.Examine(ctx, doctor.Question{Quick: true})
-	if err == nil {
+	if err == nil && ctx.Err() == nil { // a canceled examination found failures that are none
 		s.report, s.at = r, time.Now()
 	}
 	return r, err

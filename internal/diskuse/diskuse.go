@@ -52,17 +52,20 @@ func kinds() []Kind {
 	}
 }
 
-// Measure returns the bytes of each kind in the folder dir. Files that vanish meanwhile do not count.
+// Measure returns the bytes of each kind in the folder dir. Files that vanish meanwhile do not count, nor folders that
+// the portal may not read, such as lost+found.
 func Measure(ctx context.Context, dir string) ([]Kind, error) {
 	out := kinds()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, fs.ErrPermission) && path != dir:
+			return fs.SkipDir
+		case err != nil:
 			return err
 		}
 		if !e.Type().IsRegular() {
