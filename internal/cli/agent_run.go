@@ -227,7 +227,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	case ctx.Err() != nil:
 		return linkwire.Done{State: linkwire.Failed, Reason: "The agent's program was stopped by its owner."}
 	case undecoded != nil && err == nil:
-		return linkwire.Done{State: linkwire.Failed, Reason: undecoded.Error()}
+		return linkwire.Done{State: linkwire.Failed, Reason: undecodedReason}
 	case err != nil:
 		return linkwire.Done{State: linkwire.Failed,
 			Reason: cmp.Or(last.lastText(), fmt.Sprintf("The agent's program ended with %s.", err))}

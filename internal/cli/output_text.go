@@ -13,8 +13,11 @@ import (
 const maxUndecoded = 4 * linkwire.MaxText
 
 // errUndecoded is the error for output that is not UTF-8 and in no encoding that could be told from its bytes.
-var errUndecoded = errors.New("The output of the agent's program is not UTF-8, and its encoding is not known. " +
-	"Its owner should let it write UTF-8.")
+var errUndecoded = errors.New("the encoding of the output is not known")
+
+// undecodedReason is what the person who asked reads then.
+const undecodedReason = "The output of the agent's program is not UTF-8, and its encoding is not known. " +
+	"Its owner should let it write UTF-8."
 
 // outputText turns the output of a program, which arrives in pieces, into UTF-8. UTF-8 is passed on as it arrives. From
 // the first other bytes on the output is kept, and decoded whole at its end, because the encoding shows in the whole
