@@ -22,7 +22,6 @@ type newcomer struct {
 	steps int
 }
 
-func (n *newcomer) click(selector string)      { n.t.Helper(); n.steps++; n.tab.click(selector) }
 func (n *newcomer) press(selector string)      { n.t.Helper(); n.steps++; n.tab.press(selector) }
 func (n *newcomer) fill(selector, text string) { n.t.Helper(); n.steps++; n.tab.fill(selector, text) }
 
