@@ -140,6 +140,15 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
+// isolated returns the text of a person or an agent in the characters that keep its direction to itself, for places
+// where no element can: the labels and titles of pictures.
+func isolated(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "\u2068" + text + "\u2069"
+}
+
 func firstOf(list ...string) string {
 	for _, s := range list {
 		if s != "" {
