@@ -6,9 +6,14 @@ const isComposing = (() => {
   // Safari ends the composition before it reports the key that ended it, in the same task, and the key then does not
   // say that it belongs to a composition.
   let ended = false;
-  document.addEventListener("compositionend", () => {
+  document.addEventListener("compositionend", (event) => {
+    const field = event.target;
     ended = true;
-    setTimeout(() => (ended = false), 0);
+    setTimeout(() => {
+      ended = false;
+      // Chrome and Safari report the last input before the end. Searches, which wait for the end, hear of it here.
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }, 0);
   }, true);
 
   /** Reports whether an event of the keyboard or of a field belongs to a composition. */

@@ -22,7 +22,7 @@
   let list = dialog && dialog.querySelector("[data-palette-list]");
   if (!dialog || !input || !list) {
     dialog = make("dialog", "palette", "", { "aria-label": "Run a command" });
-    input = make("input", "", "", { "aria-label": "Type a command", autocomplete: "off", placeholder: "Type a command", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list" });
+    input = make("input", "", "", { "aria-label": "Type a command", dir: "auto", autocomplete: "off", placeholder: "Type a command", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list" });
     list = make("ul", "", "", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
     dialog.append(input, list);
     document.body.append(dialog);
