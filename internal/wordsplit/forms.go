@@ -112,11 +112,19 @@ func persianParts(word string) []string {
 	return nil
 }
 
-// dividesWord reports whether a zero-width non-joiner between a folded word and the text behind it divides a word of
-// the Arabic script.
-func dividesWord(word []byte, after string) bool {
+// dividesCompound reports whether r, with which text begins, divides two parts of a compound, the first of which is a
+// folded word: a hyphen, low line or dot between letters, or a zero-width non-joiner in the Arabic script.
+func dividesCompound(word []byte, r rune, text string) bool {
+	switch r {
+	case '-', '_', '.', '\u2010', '\u2011', nonJoiner:
+	default:
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(text[utf8.RuneLen(r):])
+	if r != nonJoiner {
+		return len(word) > 0 && KindOf(next) == Part
+	}
 	before, _ := utf8.DecodeLastRune(word)
-	next, _ := utf8.DecodeRuneInString(after)
 	return unicode.Is(unicode.Arabic, before) && unicode.Is(unicode.Arabic, next)
 }
 

@@ -68,8 +68,9 @@ type Word struct {
 	Joined bool
 	// Tail is the word behind an elided one, as eau in l'eau, "" without one.
 	Tail string
-	// Whole is set for the last part of an Arabic or Persian word whose parts a zero-width non-joiner divides: the
-	// parts written together. People write that word also with a space and with nothing.
+	// Whole is set for the second and later parts of a compound, whose parts a hyphen, low line or dot divides, or a
+	// zero-width non-joiner in Arabic and Persian: the parts up to this one, written together. People write co-operate
+	// also as cooperate. It is at most MaxBytes long, "" otherwise.
 	Whole string
 }
 
@@ -106,9 +107,9 @@ func Split(text string) iter.Seq[Word] {
 		text := Compose(text)
 		for i, r := range text {
 			kind := KindOf(r)
-			if r == nonJoiner && dividesWord(word, text[i+utf8.RuneLen(r):]) {
+			if dividesCompound(word, r, text[i:]) {
 				before := whole + string(word)
-				before = before[:min(len(before), MaxBytes+1)] // longer is no word
+				before = before[:min(len(before), MaxBytes+1)] // too long stays too long
 				if !end() {
 					return
 				}

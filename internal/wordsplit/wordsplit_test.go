@@ -54,6 +54,36 @@ func TestSplit_DividesEveryScript(t *testing.T) {
 	}
 }
 
+func TestSplit_JoinsCompounds(t *testing.T) {
+	for text, want := range map[string]string{
+		"co-operate": "cooperate", "real-time, node.js": "realtime nodejs", "a-b-c": "ab abc", "snake_case": "snakecase",
+		"e\u2010mail e\u2011mail": "email email", "ко-оператив": "кооператив", "می\u200cروم": "ميروم", "12.50": "1250",
+		"co- operate": "", "co -operate": "", "-a b- c_": "", "a--b": "", "北京-a b-北": "", "a\u200cb": "", "it's-a": "itsa",
+		"Crème-brûlée": "cremebrulee", "x-\xff\xfe a.\xe2\x80": "", "end-": "", ".": "",
+		strings.Repeat("a-", 1000) + "b":            wholes("a", MaxBytes),
+		strings.Repeat("x", 40) + "-yyyyyyyyyy-z-a": "",
+	} {
+		var got []string
+		for w := range Split(text) {
+			if w.Whole != "" {
+				got = append(got, w.Whole)
+			}
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%q: %q, want %q", text, s, want)
+		}
+	}
+}
+
+// wholes returns two to n times the letter.
+func wholes(letter string, n int) string {
+	var out []string
+	for i := 2; i <= n; i++ {
+		out = append(out, strings.Repeat(letter, i))
+	}
+	return strings.Join(out, " ")
+}
+
 func TestSplit_SaysWhereAWordBegins(t *testing.T) {
 	text := " né «ЖУК» 北京!"
 	var got []string
@@ -93,7 +123,7 @@ func FuzzSplit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		last := -1
 		for w := range Split(text) {
-			if w.Text == "" || len(w.Text) > MaxBytes || w.At <= last || strings.ContainsAny(w.Text, " \x00\"'") {
+			if w.Text == "" || len(w.Text) > MaxBytes || len(w.Whole) > MaxBytes || w.At <= last || strings.ContainsAny(w.Text, " \x00\"'") {
 				t.Fatalf("word %+v after index %d", w, last)
 			}
 			last = w.At

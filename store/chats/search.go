@@ -55,7 +55,7 @@ type foundRow struct {
 // unindexed ones are found only after IndexWords has reached them.
 func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point,
 	limit int) (out []chat.Found, more bool, err error) {
-	words := queryWords(query)
+	words, joined := queryWords(query, false), queryWords(query, true)
 	limit = min(limit, 200)
 	if len(words) == 0 || limit < 1 {
 		return []chat.Found{}, false, nil
@@ -78,6 +78,10 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	}
 	var hits []foundRow
 	groups := wordGroups(list, words)
+	if !slices.Equal(words, joined) {
+		groups = append(groups, wordGroups(list, joined)...)
+		words = slices.Concat(words, joined)
+	}
 	for chunk := range slices.Chunk(groups, roomsPerMatch) {
 		some, err := d.find(ctx, chunk, in, below, limit)
 		if engine.ReasonOf(err) == engine.IndexDamaged {
@@ -93,6 +97,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 		hits = append(hits, some...)
 	}
 	slices.SortFunc(hits, func(a, b foundRow) int { return cmp.Compare(b.ID, a.ID) })
+	hits = slices.Compact(hits) // found as both
 	more = len(hits) >= limit
 	size := 0
 	for _, h := range hits[:min(len(hits), limit)] {

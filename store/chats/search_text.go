@@ -27,6 +27,9 @@ func roomWords(room, text string) string {
 		b.WriteString(word)
 	}
 	for word := range wordsplit.Split(text) {
+		if word.Whole != "" {
+			add(word.Whole) // before its last part, behind which a phrase may go on
+		}
 		add(word.Text)
 		for _, form := range wordsplit.Detach(word.Text) {
 			add(form)
@@ -34,20 +37,19 @@ func roomWords(room, text string) string {
 		if word.Tail != "" {
 			add(word.Tail)
 		}
-		if word.Whole != "" {
-			add(word.Whole)
-		}
 	}
 	return strings.TrimPrefix(b.String(), " ")
 }
 
 // queryWords returns the words of a search text. Adjacent characters in scripts without spaces form
-// one phrase in this order.
-func queryWords(query string) []string {
+// one phrase in this order. With joined the parts of compounds are written together, as in cooperate for co-operate.
+func queryWords(query string, joined bool) []string {
 	var out []string
 	n := 0 // words of the last phrase
 	for word := range wordsplit.Split(query) {
 		switch {
+		case joined && word.Whole != "" && n == 1:
+			out[len(out)-1] = word.Whole
 		case word.Joined && n == maxPhraseWords:
 		case word.Joined:
 			out[len(out)-1] += " " + word.Text

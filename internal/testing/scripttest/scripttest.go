@@ -11,6 +11,11 @@ type Sentence struct {
 func Sentences() []Sentence {
 	return []Sentence{
 		{"Latin", "The ferry crosses the café terrace", []string{"ferry", "ferr", "terra", "fe", "cafe", "cafe\u0301", "ＦＥＲＲＹ"}},
+		{"compounds", "They co-operate on real-time node.js with snake_case and post\u2010modern e\u2011mail", []string{"cooperate",
+			"coop", "co-operate", "operate", "realtime", "real-time", "real time", "nodejs", "node.js", "snakecase", "postmodern",
+			"post-mod", "email", "e-mail", "CO\u2010OPER"}},
+		{"compounds written together", "Coworkers preprocess lifecycles", []string{"co-workers", "coworkers", "co-work", "pre-process",
+			"life-cycle", "life_cycles"}},
 		{"Vietnamese", "Chúng tôi nghiên cứu ngôn ngữ", []string{"nghiên", "nghien", "nghie", "nghie\u0302n"}},
 		{"French", "Je regarde l’eau avec l'agent, d’accord et jusqu’ici", []string{"eau", "agent", "age", "accord", "acc", "l'eau",
 			"l’agent", "leau", "ici"}},
