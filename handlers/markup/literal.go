@@ -145,6 +145,18 @@ const (
 	topDomain   = `(?:[A-Za-z]+|xn--[A-Za-z0-9-]+|[^\x00-\x7f\pP\pS\pZ\pC]{2,63})`
 )
 
+// asianTop matches the top-level domains of IANA in scripts that are written without spaces. Behind them the text may
+// go on without one. A longer name stands before its own beginning.
+const asianTop = `(?:中国|中國|香港|台湾|台灣|臺灣|澳門|澳门|新加坡|한국|ไทย|ລາວ|中文网|组织机构|机构|公司|网络|網絡|网址|网站|网店|` +
+	`在线|商城|商店|商标|世界|中信|企业|佛山|信息|健康|八卦|公益|嘉里大酒店|嘉里|大众汽车|大拿|天主教|娱乐|家電|工行|广东|微博|慈善|我爱你|` +
+	`手机|手表|招聘|政务|政府|新闻|时尚|書籍|淡马锡|游戏|点看|珠宝|移动|联通|谷歌|购物|通販|集团|電訊盈科|飞利浦|食品|餐厅|` +
+	`닷컴|닷넷|삼성|みんな|コム|グーグル|クラウド|ストア|セール|ファッション|ポイント|アマゾン|คอม)`
+
+// asianSite matches a host name directly behind text of these scripts. The letters of a label are all of ASCII or all
+// beyond it: in https://example.com然后看b.txt the address ends before 然.
+const asianSite = `(?:(?:[-A-Za-z0-9]{1,63}|[^\x00-\x7f\pP\pS\pZ\pC]{1,63})\.){1,8}(?:` + asianTop +
+	`|[A-Za-z]{2,63})(?::\d+)?`
+
 // siteOf, pathOf and tailOf return expressions for host names, for paths behind them, and for the rest of an address.
 func siteOf(letter string) string { return `[-A-Za-z0-9@:%._+~#=` + letter + `]{1,256}` }
 
@@ -160,9 +172,11 @@ var (
 	addressTail = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + otherLetter + `]{1,256}` + pathOf(otherLetter))
 	siteTail    = regexp.MustCompile(`^\.[-A-Za-z0-9.` + otherLetter + `]{1,250}\.[A-Za-z]+(:\d+)?` +
 		pathOf(otherLetter))
-	wideTail = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + anyLetter + `]{1,256}` + pathOf(anyLetter))
-	mailTail = regexp.MustCompile(`^@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,5}`)
-	mailHead = regexp.MustCompile(`[A-Za-z0-9.+-]{1,64}$`)
+	wideTail      = regexp.MustCompile(`^://[-A-Za-z0-9@:%._+~#=` + anyLetter + `]{1,256}` + pathOf(anyLetter))
+	asianTail     = regexp.MustCompile(`^://` + asianSite + pathOf(otherLetter))
+	asianSiteTail = regexp.MustCompile(`^\.` + asianSite + pathOf(otherLetter))
+	mailTail      = regexp.MustCompile(`^@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,5}`)
+	mailHead      = regexp.MustCompile(`[A-Za-z0-9.+-]{1,64}$`)
 )
 
 func (addresses) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
@@ -181,14 +195,14 @@ func (addresses) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 				head = len(scheme)
 			}
 		}
-		tail = addressTail.Find(line)
+		tail = longer(addressTail.Find(line), asianTail.Find(line))
 		if before = before[:len(before)-head]; len(before) > 0 && before[len(before)-1] < utf8.RuneSelf {
 			tail = wideTail.Find(line)
 		}
 		before = last.Segment.Value(block.Source())
 	case '.':
 		if bytes.HasSuffix(before, []byte("www")) {
-			head, tail = len("www"), siteTail.Find(line)
+			head, tail = len("www"), longer(siteTail.Find(line), asianSiteTail.Find(line))
 		}
 	case '@':
 		kind = ast.AutoLinkEmail
@@ -207,6 +221,13 @@ func (addresses) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 	}
 	link.SetPos(start)
 	return link
+}
+
+func longer(a, b []byte) []byte {
+	if len(b) > len(a) {
+		return b
+	}
+	return a
 }
 
 // mayPrecede reports whether an address may begin behind a text.
