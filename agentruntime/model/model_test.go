@@ -101,6 +101,8 @@ func TestChat_SaysWhatWentWrong(t *testing.T) {
 		"redirect":  {302, "text/plain", "", fault.Unavailable, "The endpoint redirects elsewhere (HTTP 302); use its final address.", ErrProtocol},
 		"page":      {200, "text/html", "<html>", fault.Unavailable, "The endpoint does not speak the OpenAI API: it answered with a web page.", ErrProtocol},
 		"json":      {200, "application/json", `{"ok":true}`, fault.Unavailable, "The endpoint does not speak the OpenAI API: it answered with other JSON.", ErrProtocol},
+		"ollama":    {200, "application/x-ndjson", `{"model":"m","created_at":"2026-11-29T03:00:00Z","message":{"role":"assistant","content":"Hi"},"done":false}` + "\n" + `{"model":"m","created_at":"2026-11-29T03:00:01Z","message":{"role":"assistant","content":""},"done_reason":"stop","done":true}` + "\n", fault.Unavailable, "The endpoint does not speak the OpenAI API: it answered with Ollama's own API. Its OpenAI API is at the address that ends in /v1.", ErrProtocol},
+		"generate":  {200, "application/json", `{"model":"m","created_at":"2026-11-29T03:00:00Z","response":"Hi","done":true}`, fault.Unavailable, "The endpoint does not speak the OpenAI API: it answered with Ollama's own API. Its OpenAI API is at the address that ends in /v1.", ErrProtocol},
 		"nothing":   {200, "application/json", ``, fault.Unavailable, "The endpoint does not speak the OpenAI API: it answered with nothing.", ErrProtocol},
 		"in stream": {200, sse, `data: {"error":{"message":"overloaded"}}` + "\n\n", fault.Unavailable, `The answer was interrupted: the model's server said "overloaded".`, ErrInterrupted},
 		"as string": {200, sse, `data: {"error":"overloaded"}` + "\n\n", fault.Unavailable, `The answer was interrupted: the model's server said "overloaded".`, ErrInterrupted},

@@ -16,6 +16,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/models"
+	"agentsite/internal/openai"
 	"agentsite/internal/reason"
 	"agentsite/internal/task"
 )
@@ -137,6 +138,8 @@ func (c *Client) notModelFault(b []byte, resp *http.Response) error {
 		if title := cleanLine(reason.PageTitle(trimmed)); title != "" {
 			what += fmt.Sprintf(" with the title %q", title)
 		}
+	case openai.IsOllama(trimmed):
+		what = "Ollama's own API. Its OpenAI API is at the address that ends in /v1"
 	case json.Valid(trimmed):
 		what = "other JSON"
 	}

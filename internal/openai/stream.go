@@ -250,6 +250,9 @@ func (r *Reader) addValue(raw []byte) error {
 		return nil
 	}
 	if r.values != nil && !r.chat && w.Choices == nil {
+		if IsOllama(raw) {
+			return ErrNoChat
+		}
 		if why := reason.Find(raw); why != "" { // no answer, but a sentence
 			r.addProblem(why)
 			return nil

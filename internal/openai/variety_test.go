@@ -171,7 +171,8 @@ func TestReader_FindsThoughts(t *testing.T) {
 }
 
 func TestReader_RefusesWhatIsNoAnswer(t *testing.T) {
-	for _, in := range []string{"", "  \n", "<html>", "hello", `{"choices":`, `"x"`, "7", "\xff\xfe"} {
+	for _, in := range []string{"", "  \n", "<html>", "hello", `{"choices":`, `"x"`, "7", "\xff\xfe",
+		`{"created_at":"2026-11-29T03:00:00Z","message":{"role":"assistant","content":"Hi"},"done":false}` + "\n"} {
 		if _, _, _, _, err := read(in); !errors.Is(err, ErrNoChat) {
 			t.Errorf("%q: %v", in, err)
 		}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -55,6 +56,19 @@ type wireMessage struct {
 	Reasoning7   Content       `json:"thought"`
 	Reasoning8   Content       `json:"thoughts"`
 	Reasoning9   Content       `json:"thinking_content"`
+}
+
+// IsOllama reports whether an answer begins with a line of Ollama's own API, which has the text of a model in message
+// or response, and tells by done whether more follows.
+func IsOllama(answer []byte) bool {
+	var line struct {
+		CreatedAt string          `json:"created_at"`
+		Done      *bool           `json:"done"`
+		Message   json.RawMessage `json:"message"`
+		Response  json.RawMessage `json:"response"`
+	}
+	err := json.NewDecoder(bytes.NewReader(lenientjson.TrimMark(answer))).Decode(&line)
+	return err == nil && line.CreatedAt != "" && line.Done != nil && (line.Message != nil || line.Response != nil)
 }
 
 // SetText implements lenientjson.TextSetter.
