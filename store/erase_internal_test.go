@@ -37,6 +37,7 @@ var keptColumns = map[string]string{
 	"goose_db_version.version_id": "a migration",
 	"hook_events.event_id":        "an event of a hook, which is deleted",
 	"hook_attempts.event_id":      "an event of a hook, which is deleted",
+	"kill_notices.portal_id":      "the id of a portal",
 	"library_versions.task_id":    "a task",
 	"memories.room_id":            "a conversation; the memory is deleted with its person",
 	"goals.parent_id":             "a goal of the same account, which is deleted",

@@ -377,6 +377,7 @@ func seedAll(t *testing.T, d *testDB) {
 			`INSERT INTO packages VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O8', 'p1', 'ada', 'one', '1.0.0', '{}', '', '` +
 				strings.Repeat("a", 64) + `', 4, 'published', '', 0, 1, 1)`,
 			`INSERT INTO kills VALUES ('` + strings.Repeat("b", 64) + `', 'It sends spam.', 1)`,
+			`INSERT INTO kill_notices VALUES ('p1x', '` + strings.Repeat("b", 64) + `', 'x.example', 'one/1.0.0', 'It lies.', 1)`,
 			`INSERT INTO library_files (person_id, path, version, size, media_type, updated_at) SELECT MIN(id), 'a.txt', 1, 0, '', 1 FROM accounts`,
 			`INSERT INTO library_versions (person_id, path, version, size, media_type, restores, agent_id, agent, conversation_id, task_id, created_at)
 				SELECT MIN(id), 'a.txt', 1, 0, '', 0, '', '', '', '', 1 FROM accounts`,

@@ -25,7 +25,7 @@ func newPackages(p *Portal, keys *ident.Keys) *packages.Service {
 			if p.node != nil {
 				p.node.Publisher.Recheck()
 			}
-		}})
+		}, Log: p.log})
 }
 
 // moduleFetcher implements packages.Fetcher. It refers to the portal, because the network is built after it.

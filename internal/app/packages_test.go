@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/internal/app"
 	"agentsite/internal/personal"
 	"agentsite/internal/testing/apptest"
 	"agentsite/internal/testing/wasmtest"
@@ -196,6 +197,25 @@ func TestPackages_AreStopped(t *testing.T) {
 	if f := bob.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "again", "package": "hello@" + a.Host},
 		http.StatusBadRequest).Fields(); !strings.Contains(f["package"], "stopped") {
 		t.Errorf("it is hosted again: %v", f)
+	}
+
+	// Both notices outlive the portals, the records and a restart.
+	for _, p := range []*apptest.Portal{a, e, b} {
+		p.Stop()
+	}
+	b = apptest.Start(t, func(c *app.Config) { c.Data, c.Network = b.Dir, app.NoNetwork }) // it reads no records
+	bob = b.LogIn(t, "bob").NewToken()
+	bob.Must(http.MethodGet, "/api/v1/packages/hello@"+a.Host, nil, http.StatusNotFound)
+	bob.Get(http.MethodGet, "/api/v1/hosting/kills", nil, http.StatusOK, &list)
+	if len(list.Kills) != 2 || list.Kills[0].Portal != a.Host || list.Kills[1].Portal != e.Host ||
+		list.Kills[0].Binding || list.Kills[1].Binding {
+		t.Errorf("the advice after a restart is %+v", list)
+	}
+	if page := b.LogIn(t, "bob").Do(http.MethodGet, "/admin/hosting", nil).Body; !strings.Contains(page, e.Host) {
+		t.Error("the page has no advice after a restart")
+	}
+	if got := answerOf(b.LogIn(t, "ben"), "greeter", "hi"); !strings.Contains(got, "cannot run here") {
+		t.Errorf("after a restart: %q", got)
 	}
 }
 

@@ -409,6 +409,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.embedAgents(work) })
 	workers.Go(func() error { return popularity.New(p.db.Hub, p.index, p.log).Run(work) })
 	workers.Go(func() error { return p.control.Run(work) })
+	workers.Go(func() error { return p.packages.Run(work) })
 	workers.Go(func() error { return p.figures.Run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.notifier.run(work) })

@@ -101,7 +101,8 @@ func putEntry[V any](to map[record.PortalID]map[string]V, portal record.PortalID
 }
 
 // TakeRecord implements catalog.Packages: it takes a record of another portal that a gate admitted, of a package or of
-// an agent, which may run one. The record replaces the earlier one of the same id.
+// an agent, which may run one. The record replaces the earlier one of the same id. The notice in a killed package is
+// kept, also after the record is gone.
 func (s *Service) TakeRecord(host string, verified bool, a *record.Agent) {
 	id := a.AgentID()
 	s.mu.Lock()
@@ -112,6 +113,7 @@ func (s *Service) TakeRecord(host string, verified bool, a *record.Agent) {
 	case a.Package != nil:
 		p := packageOf(host, verified, a)
 		putEntry(s.remote, a.Portal, id, &p)
+		s.takeNotice(&p)
 	case a.Runs != nil:
 		putEntry(s.runs, a.Portal, id, Run{Agent: a.Name + "@" + host, PortalID: a.Portal, Package: *a.Runs})
 	}

@@ -7,6 +7,7 @@ package packages
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -100,7 +101,7 @@ type Kill struct {
 	CreatedAt time.Time
 }
 
-// Store stores the packages of this portal and the kill notices of its operators.
+// Store stores the packages of this portal, and the kill notices of its operators and of other portals.
 type Store interface {
 	AllPackages(ctx context.Context) ([]Package, error)
 	// AddPackage adds a version. It is a Conflict fault if it is there, or if the name is another account's.
@@ -111,6 +112,10 @@ type Store interface {
 	Kills(ctx context.Context) ([]Kill, error)
 	PutKill(ctx context.Context, by ident.Actor, k Kill) error
 	DeleteKill(ctx context.Context, by ident.Actor, hash string) error
+	// Notices returns the kill notices of other portals.
+	Notices(ctx context.Context) ([]Notice, error)
+	// SaveNotices adds or replaces notices of other portals by portal and hash, and removes others, in one transaction.
+	SaveNotices(ctx context.Context, put, removed []Notice) error
 }
 
 // Modules holds the programs of accounts. hosting.Service implements it.
@@ -151,26 +156,32 @@ type Config struct {
 	Bounds Limits
 	// Changed is called after a package of this portal changed. It must not block.
 	Changed func()
+	Log     *slog.Logger
 }
 
-// Service keeps packages. Create it with New and call Load; it is safe for concurrent use.
+// Service keeps packages. Create it with New, call Load and keep Run running; it is safe for concurrent use.
 type Service struct {
 	cfg     Config
 	writes  *limit.Keyed
 	changes chan struct{} // held while packages of this portal change
+	noticed chan struct{} // wakes Run
 
-	mu     sync.RWMutex // guards the fields below
-	own    map[string]*Package
-	remote map[record.PortalID]map[string]*Package // by network id
-	runs   map[record.PortalID]map[string]Run      // by the portal and the network id of the agent
-	kills  map[string]Kill
+	noticesLoaded bool // guarded by the turn of changes
+
+	mu      sync.RWMutex // guards the fields below
+	own     map[string]*Package
+	remote  map[record.PortalID]map[string]*Package // by network id
+	runs    map[record.PortalID]map[string]Run      // by the portal and the network id of the agent
+	kills   map[string]Kill
+	notices noticeBook // of other portals
 }
 
 // New returns a service without packages.
 func New(cfg Config) *Service {
 	return &Service{cfg: cfg, writes: limit.New(time.Second, 100, 10_000), changes: make(chan struct{}, 1),
-		own: make(map[string]*Package), remote: make(map[record.PortalID]map[string]*Package),
-		runs: make(map[record.PortalID]map[string]Run), kills: make(map[string]Kill)}
+		noticed: make(chan struct{}, 1), notices: newNoticeBook(), own: make(map[string]*Package),
+		remote: make(map[record.PortalID]map[string]*Package), runs: make(map[record.PortalID]map[string]Run),
+		kills: make(map[string]Kill)}
 }
 
 // Load reads the packages of this portal and the kill notices. It may be called again, after the erasure of an account.
@@ -185,6 +196,9 @@ func (s *Service) Load(ctx context.Context) error {
 	}
 	kills, err := s.cfg.Store.Kills(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.loadNotices(ctx); err != nil {
 		return err
 	}
 	if s.replaceOwn(list, kills) {

@@ -21,6 +21,7 @@ type stock struct {
 	memory
 	modules  []hosting.Module
 	packages []packages.Package
+	notices  []packages.Notice
 	nameErr  error
 	changing func() // during SetState
 }
@@ -48,7 +49,17 @@ func (s *stock) NameSource(ctx context.Context, id, hash string, source hosting.
 
 func (s *stock) AllPackages(context.Context) ([]packages.Package, error) { return s.packages, nil }
 func (s *stock) Kills(context.Context) ([]packages.Kill, error)          { return nil, nil }
-func (s *stock) CountDownload(context.Context, string) error             { return nil }
+func (s *stock) Notices(context.Context) ([]packages.Notice, error)      { return s.notices, nil }
+func (s *stock) SaveNotices(_ context.Context, put, removed []packages.Notice) error {
+	for _, n := range slices.Concat(put, removed) {
+		s.notices = slices.DeleteFunc(s.notices, func(have packages.Notice) bool {
+			return have.PortalID == n.PortalID && have.Hash == n.Hash
+		})
+	}
+	s.notices = append(s.notices, put...)
+	return nil
+}
+func (s *stock) CountDownload(context.Context, string) error { return nil }
 func (s *stock) SetState(context.Context, ident.Actor, packages.Package) error {
 	s.changing()
 	return nil

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"agentsite/internal/clock"
@@ -82,41 +81,6 @@ func requireOperator(actor ident.Actor) error {
 	return nil
 }
 
-// Notice is a kill notice. Binding is true for those of the own operator; other portals' are advice, and bind only
-// programs that came from their package.
-type Notice struct {
-	Kill
-	Portal  string // host of the portal; empty for this one
-	Package string // name and version, if it is about a package
-	Binding bool
-}
-
-// Notices returns the kill notices that this portal knows, the newest first. Only operators may read them.
-func (s *Service) Notices(actor ident.Actor) ([]Notice, error) {
-	if err := requireOperator(actor); err != nil {
-		return nil, err
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	list := make([]Notice, 0, len(s.kills))
-	for _, k := range s.kills {
-		list = append(list, Notice{Kill: k, Binding: true})
-	}
-	for p := range s.allPackages() {
-		if p.State == Killed {
-			list = append(list, Notice{Kill: Kill{p.Module, p.Note, p.UpdatedAt}, Portal: p.Portal,
-				Package: p.Name + "/" + p.Version, Binding: p.Portal == ""})
-		}
-	}
-	slices.SortFunc(list, func(a, b Notice) int {
-		if c := b.CreatedAt.Compare(a.CreatedAt); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Hash, b.Hash)
-	})
-	return list, nil
-}
-
 // maxKills bounds the kill notices of operators.
 const maxKills = 10_000
 
@@ -182,10 +146,8 @@ func (s *Service) CheckRun(hash, sourcePortal string) error {
 	if sourcePortal == "" {
 		return nil
 	}
-	for _, p := range s.packagesOf(record.PortalID(sourcePortal)) {
-		if p.State == Killed && p.Module == hash {
-			return fault.New(fault.Forbidden, "was stopped by its author's portal: %s", p.Note)
-		}
+	if reason, ok := s.noticeFrom(sourcePortal, hash); ok {
+		return fault.New(fault.Forbidden, "was stopped by its author's portal: %s", reason)
 	}
 	return nil
 }

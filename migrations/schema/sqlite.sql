@@ -1183,3 +1183,13 @@ CREATE INDEX tasks_people ON tasks (created_at, agent_id, caller_id, caller_kind
 CREATE INDEX agents_owner ON agents (owner_id, id);
 
 CREATE INDEX packages_account ON packages (account_id, id);
+
+CREATE TABLE kill_notices (
+  portal_id  TEXT NOT NULL,
+  hash       TEXT NOT NULL CHECK (length(hash) = 64),
+  host       TEXT NOT NULL, -- of the portal
+  package    TEXT NOT NULL, -- name/version
+  reason     TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (portal_id, hash)
+) STRICT, WITHOUT ROWID;

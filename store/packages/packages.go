@@ -1,5 +1,5 @@
-// Package packages stores the packages of this portal and the modules that its operators stopped. It implements
-// packages.Store.
+// Package packages stores the packages of this portal, the modules that its operators stopped, and the kill notices of
+// other portals. It implements packages.Store.
 package packages
 
 import (
@@ -14,7 +14,7 @@ import (
 	"agentsite/store/rows"
 )
 
-// Packages are the tables packages and kills.
+// Packages are the tables packages, kills and kill_notices.
 type Packages struct{ db engine.DB }
 
 var _ packages.Store = (*Packages)(nil)
@@ -135,5 +135,48 @@ func (d *Packages) DeleteKill(ctx context.Context, by ident.Actor, hash string) 
 			return err
 		}
 		return rows.CheckChanged(t.Exec(`DELETE FROM kills WHERE hash = ?`, hash))
+	}))
+}
+
+// Notices implements packages.Store.
+func (d *Packages) Notices(ctx context.Context) ([]packages.Notice, error) {
+	var list []struct {
+		PortalID  string `db:"portal_id"`
+		Hash      string `db:"hash"`
+		Host      string `db:"host"`
+		Package   string `db:"package"`
+		Reason    string `db:"reason"`
+		CreatedAt int64  `db:"created_at"`
+	}
+	if err := d.db.List(ctx, &list, `SELECT portal_id, hash, host, package, reason, created_at FROM kill_notices
+		ORDER BY portal_id, hash`); err != nil {
+		return nil, engine.MapError(err)
+	}
+	out := make([]packages.Notice, len(list))
+	for i, r := range list {
+		out[i] = packages.Notice{Kill: packages.Kill{Hash: r.Hash, Reason: r.Reason,
+			CreatedAt: clock.FromMilli(r.CreatedAt)}, Portal: r.Host, PortalID: r.PortalID, Package: r.Package}
+	}
+	return out, nil
+}
+
+// SaveNotices implements packages.Store.
+func (d *Packages) SaveNotices(ctx context.Context, put, removed []packages.Notice) error {
+	return engine.MapError(d.db.Write(ctx, func(t engine.Tx) error {
+		for _, n := range put {
+			if _, err := t.Exec(`INSERT INTO kill_notices (portal_id, hash, host, package, reason, created_at)
+				VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (portal_id, hash) DO UPDATE SET host = excluded.host,
+				package = excluded.package, reason = excluded.reason, created_at = excluded.created_at`,
+				n.PortalID, n.Hash, n.Portal, n.Package, n.Reason, clock.Milli(n.CreatedAt)); err != nil {
+				return err
+			}
+		}
+		for _, n := range removed {
+			if _, err := t.Exec(`DELETE FROM kill_notices WHERE portal_id = ? AND hash = ?`, n.PortalID,
+				n.Hash); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
 }

@@ -57,6 +57,7 @@ var columns = map[string]string{
 	"hosting":         "portal: rules",
 	"icons":           "link: hash; personal: data",
 	"invitation_days": "link: inviter_id",
+	"kill_notices":    "portal: portal_id hash host package reason",
 	"kills":           "portal: hash reason",
 	"library_files":   "link: person_id hash; personal: path media_type",
 	"library_shares":  "link: id person_id; personal: path; secret: secret",
