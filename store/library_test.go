@@ -21,6 +21,57 @@ func libraryWrite(who account.Account, hash string) library.Write {
 		Hash: hash, MediaType: "text/plain", At: clock.Now()}}
 }
 
+// A library is emptied in steps of some files, whole or not at all each, and nothing of it counts any more.
+func TestLibrary_DropsFilesInSteps(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ctx, ada, bob := t.Context(), storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")
+	hash := send(t, db, ada, "the content")
+	bytes := func() int64 {
+		u, err := db.StorageOf(ctx, ident.Actor{Kind: ident.Person, ID: ada.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Total
+	}
+	before, text := bytes(), "a text of some words"
+	put := func(who account.Account, path string) {
+		w := libraryWrite(who, hash)
+		w.Version.Path, w.Text = path, text
+		if _, err := db.Library.PutVersion(ctx, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		put(ada, fmt.Sprintf("%d.md", i))
+	}
+	put(bob, "0.md")
+	if got, want := bytes()-before, int64(5*(4+300+len(text))); got != want {
+		t.Errorf("5 files count %d bytes, want %d", got, want)
+	}
+	after := ""
+	for _, want := range []struct {
+		last     string
+		versions int
+	}{{"1.md", 2}, {"3.md", 2}, {"4.md", 1}, {"", 0}} {
+		last, n, err := db.Library.DropFiles(ctx, ada.ID, after, 2)
+		if err != nil || last != want.last || n != want.versions {
+			t.Fatalf("after %q: %q, %d versions, %v; want %q, %d", after, last, n, err, want.last, want.versions)
+		}
+		after = last
+	}
+	if files, versions, err := db.Library.CountAll(ctx, ada.ID); err != nil || files+versions > 0 || bytes() != before {
+		t.Errorf("left %d files, %d versions, %d bytes, %v", files, versions, bytes()-before, err)
+	}
+	if files, versions, err := db.Library.CountAll(ctx, bob.ID); err != nil || files != 1 || versions != 1 {
+		t.Errorf("of another person: %d files, %d versions, %v", files, versions, err)
+	}
+	found, _, err := db.Library.FindFiles(ctx, ada.ID, []string{"words"}, 10)
+	if err != nil || len(found) > 0 {
+		t.Errorf("found: %+v, %v", found, err)
+	}
+}
+
 // Versions of agents make room before those of the person, so that no agent can push out those of the person.
 func TestLibrary_VersionsOfAgentsMakeRoomFirst(t *testing.T) {
 	t.Parallel()

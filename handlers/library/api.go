@@ -36,6 +36,7 @@ func New(l *library.Service, s *request.Sessions, site *pages.Site, url string) 
 // API declares the routes below /api/v1. The path of a file may have slashes.
 func (h *Handlers) API(r chi.Router) {
 	r.Get("/library", h.sessions.API(h.listFiles))
+	r.Delete("/library", h.sessions.API(h.deleteAll))
 	r.Get("/library/*", h.sessions.API(h.getFile))
 	r.Put("/library/*", h.sessions.API(h.putFile))
 	r.Delete("/library/*", h.sessions.API(h.deleteFile))
@@ -219,6 +220,16 @@ func (h *Handlers) deleteFile(w http.ResponseWriter, r *http.Request, actor iden
 		w.WriteHeader(http.StatusNoContent)
 	}
 	return err
+}
+
+// deleteAll empties the library. The answer has the number of deleted versions.
+func (h *Handlers) deleteAll(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	n, err := h.library.Empty(r.Context(), actor, r.URL.Query().Get("confirm"))
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"deleted": n})
+	return nil
 }
 
 // NumberBody names a version.

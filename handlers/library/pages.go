@@ -34,6 +34,8 @@ func (h *Handlers) Pages(r chi.Router) {
 	r.Get("/library/edit", page(h.showEdit))
 	r.Post("/library/edit", page(h.saveEdit))
 	r.Post("/library/delete", page(h.removeFile))
+	r.Get("/library/empty", page(h.showEmpty))
+	r.Post("/library/empty", page(h.emptyLibrary))
 	r.Post("/library/rollback", page(h.rollBack))
 	r.Post("/library/undo", page(h.undoWrite))
 	r.Post("/library/share", page(h.makeShare))
@@ -132,7 +134,8 @@ func flashOf(r *http.Request) string {
 	}
 	return map[string]string{"sent": "Saved.", "saved": "Saved as a new version.",
 		"deleted": "Deleted. Go back to a version below to have it again.", "back": "The earlier content is the newest version now.",
-		"undone": "Undone.", "revoked": "The link no longer works.", "kept": "Kept in your library."}[r.URL.Query().Get("done")]
+		"undone": "Undone.", "revoked": "The link no longer works.", "kept": "Kept in your library.",
+		"emptied": "Your library is empty."}[r.URL.Query().Get("done")]
 }
 
 // maxUpload is the number of files of one form.
@@ -430,6 +433,39 @@ func (h *Handlers) removeFile(w http.ResponseWriter, r *http.Request, actor iden
 		return err
 	}
 	return respond.SeeOther(w, r, withDone(templates.LibraryHref(v.Path), "deleted"))
+}
+
+func (h *Handlers) showEmpty(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return askLogin(w, r)
+	}
+	return h.renderEmpty(w, r, actor, http.StatusOK, nil)
+}
+
+// renderEmpty renders the form that empties the library.
+func (h *Handlers) renderEmpty(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	messages templates.FieldErrors) error {
+	files, versions, err := h.library.CountAll(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	return h.site.Render(w, r, code, templates.LibraryEmpty(h.site.Frame(r, actor, "Empty your library"),
+		templates.LibraryEmptyView{Files: files, Versions: versions, Confirm: library.ConfirmAll, Errors: messages}))
+}
+
+func (h *Handlers) emptyLibrary(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	if _, err = h.library.Empty(r.Context(), actor, in.Get("confirm")); err == nil {
+		return respond.SeeOther(w, r, withDone("/library", "emptied"))
+	}
+	_, code, ok := pages.FieldErrors(w, err)
+	if !ok || !actor.IsPerson() {
+		return err
+	}
+	return h.renderEmpty(w, r, actor, code, templates.FieldErrors{"confirm": "tick this, so that nothing is deleted by mistake"})
 }
 
 // numberOf returns the version in a form.

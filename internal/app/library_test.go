@@ -77,6 +77,7 @@ func libraryCells() map[string]cell {
 	first := fixed(map[string]any{"version": 1})
 	return map[string]cell{
 		"GET /api/v1/library":                {query: "?q=tea"},
+		"DELETE /api/v1/library":             {},
 		"GET /api/v1/library/*":              {object: written, rest: "{name}"},
 		"GET /api/v1/library/* [versions]":   {object: written, rest: "{name}", query: "?versions=all"},
 		"PUT /api/v1/library/*":              {object: fresh, rest: "{name}", body: fixed("Some text.")},
@@ -91,6 +92,8 @@ func libraryCells() map[string]cell {
 		"GET /library/edit":                  {object: written, query: "?path={name}"},
 		"POST /library/edit":                 {object: fresh, body: pathForm("version", "0", "text", "Some text.")},
 		"POST /library/delete":               {object: written, body: pathForm()},
+		"GET /library/empty":                 {},
+		"POST /library/empty":                {body: fixed(form("confirm", ""))},
 		"POST /library/rollback":             {object: written, body: pathForm("version", "1")},
 		"POST /library/undo":                 {object: written, body: pathForm("version", "1")},
 		"POST /library/share":                {object: written, body: pathForm("life", "1h")},
@@ -235,4 +238,76 @@ func TestLibraryPages_HistoryAndUndo(t *testing.T) {
 		t.Fatal("the page shows no link")
 	}
 	p.Guest(t).Must(http.MethodGet, "/shared-files/"+secret, nil, http.StatusOK)
+}
+
+// Emptying a library deletes the files, versions, links and search texts of one person for good, if it is confirmed. What
+// it counted is free, except for contents, which wait a day.
+func TestLibrary_IsEmptied(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	stored := func() (n int64) {
+		var me struct{ Storage struct{ Bytes int64 } }
+		ada.Get(http.MethodGet, "/api/v1/me", nil, http.StatusOK, &me)
+		return me.Storage.Bytes
+	}
+	before := stored()
+	putFile(t, bob, "tea.md", "Green tea.")
+	for _, name := range []string{"tea.md", "notes/milk.md", "gone.md"} {
+		putFile(t, ada, name, "About "+name)
+	}
+	putFile(t, ada, "tea.md", "Black tea.")
+	ada.Must(http.MethodDelete, "/api/v1/library/gone.md", nil, http.StatusNoContent)
+	var s library.ShareJSON
+	ada.Get(http.MethodPost, "/api/v1/library/tea.md/share", map[string]any{"life": "1h"}, http.StatusCreated, &s)
+	address := s.URL[strings.Index(s.URL, "/shared-files/"):]
+
+	for _, query := range []string{"", "?confirm=", "?confirm=yes"} {
+		ada.Must(http.MethodDelete, "/api/v1/library"+query, nil, http.StatusBadRequest)
+	}
+	page := ada.Must(http.MethodGet, "/library/empty", nil, http.StatusOK).Body
+	for _, want := range []string{"2 that are there now", "5 versions in all", "cannot be undone"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if a := ada.Must(http.MethodPost, "/library/empty", form("confirm", ""), http.StatusBadRequest); !strings.Contains(a.Body, "tick this") {
+		t.Error("the page does not say what is missing")
+	}
+	if len(filesOf(ada, "")) != 2 || len(versionsOf(ada, "tea.md")) != 2 {
+		t.Fatal("files are gone without a confirmation")
+	}
+
+	ada.Must(http.MethodPost, "/library/empty", form("confirm", "all"), http.StatusSeeOther)
+	if list := filesOf(ada, ""); len(list) > 0 {
+		t.Errorf("files: %v", list)
+	}
+	if list := filesOf(ada, "?q=tea"); len(list) > 0 {
+		t.Errorf("found: %v", list)
+	}
+	ada.Must(http.MethodGet, "/api/v1/library/tea.md?versions=all", nil, http.StatusNotFound)
+	p.Guest(t).Must(http.MethodGet, address, nil, http.StatusNotFound)
+	if got := readFile(bob, "tea.md"); got != "Green tea." {
+		t.Errorf("the file of another person: %q", got)
+	}
+	if page := ada.Must(http.MethodGet, "/library/empty", nil, http.StatusOK).Body; !strings.Contains(page, "nothing to delete") {
+		t.Error("the page offers to empty an empty library")
+	}
+	// Four contents wait for their deletion.
+	var contents int64
+	for _, text := range []string{"About tea.md", "About notes/milk.md", "About gone.md", "Black tea."} {
+		contents += int64(len(text)) + 300
+	}
+	if got := stored() - before; got != contents {
+		t.Errorf("%d bytes count, want %d", got, contents)
+	}
+
+	if v := putFile(t, ada, "tea.md", "White tea."); v.Version != 1 {
+		t.Errorf("written again as version %d", v.Version)
+	}
+	var out struct{ Deleted int }
+	ada.Get(http.MethodDelete, "/api/v1/library?confirm=all", nil, http.StatusOK, &out)
+	if out.Deleted != 1 || len(filesOf(ada, "")) > 0 {
+		t.Errorf("%d deleted, left %v", out.Deleted, filesOf(ada, ""))
+	}
 }

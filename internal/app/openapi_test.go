@@ -268,6 +268,7 @@ func (w *world) described(t *testing.T, asks *agenttest.A2AServer) {
 	do("/agents/{name}/stats", http.MethodGet, "/agents/"+name+"/stats", nil, http.StatusOK)
 	do("/agents/{name}/calls/{task}", http.MethodGet, "/agents/"+name+"/calls/"+asked.Tasks[0].ID, nil, http.StatusOK)
 	do("/search", http.MethodGet, "/search?q=calculatr", nil, http.StatusOK)
+	do("/library", http.MethodDelete, "/library?confirm=all", nil, http.StatusOK)
 
 	owner = w.oper.With(t)
 	liar := w.p.Lied(t)

@@ -121,6 +121,11 @@ type Store interface {
 	Shares(ctx context.Context, personID, path string, now time.Time) ([]Share, error)
 	ShareBySecret(ctx context.Context, secretHash string) (Share, error)
 	DeleteShare(ctx context.Context, personID, id string) error
+	// CountAll returns the numbers of a person's files that are not deleted, and of all versions.
+	CountAll(ctx context.Context, personID string) (files, versions int, err error)
+	// DropFiles deletes up to limit files with all their versions, search texts and links, in the order of their paths,
+	// which are greater than after. It returns the last path, "" at the end, and the number of versions.
+	DropFiles(ctx context.Context, personID, after string, limit int) (last string, versions int, err error)
 }
 
 // Content is a stored content.

@@ -319,6 +319,40 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, path string) (V
 	return s.write(ctx, ownerOf(actor), Version{Path: f.Path}, f.Version)
 }
 
+// ConfirmAll is what a person says to Empty, so that no slip of an address deletes a library.
+const ConfirmAll = "all"
+
+// dropBatch is the number of files that are deleted in one transaction, so that other writes wait for none that is long.
+const dropBatch = 200
+
+// CountAll returns the numbers of the actor's files that are not deleted, and of all versions.
+func (s *Service) CountAll(ctx context.Context, actor ident.Actor) (files, versions int, err error) {
+	if err := checkAccount(actor); err != nil {
+		return 0, 0, err
+	}
+	return s.store.CountAll(ctx, actor.ID)
+}
+
+// Empty deletes all files of the actor for good, with their versions and links, and returns the number of versions.
+// Nothing takes it back. A file that is written meanwhile may stay. confirm must be ConfirmAll.
+func (s *Service) Empty(ctx context.Context, actor ident.Actor, confirm string) (versions int, err error) {
+	if err := checkAccount(actor); err != nil {
+		return 0, err
+	}
+	if confirm != ConfirmAll {
+		return 0, fault.Field("confirm", "must be \""+ConfirmAll+"\": all files and their versions are deleted, and nothing "+
+			"brings them back")
+	}
+	ctx = context.WithoutCancel(ctx) // half of a library is worse than none
+	for after := ""; ; {
+		last, n, err := s.store.DropFiles(ctx, actor.ID, after, dropBatch)
+		if versions += n; err != nil || last == "" {
+			return versions, err
+		}
+		after = last
+	}
+}
+
 // RollBack writes a new version of a file with the content of an earlier one.
 func (s *Service) RollBack(ctx context.Context, actor ident.Actor, path string, number int) (Version, error) {
 	f, err := s.Find(ctx, actor, path)

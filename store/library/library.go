@@ -359,3 +359,47 @@ func (d *Library) DeleteShare(ctx context.Context, personID, id string) error {
 		return nil
 	}))
 }
+
+// CountAll implements library.Store.
+func (d *Library) CountAll(ctx context.Context, personID string) (files, versions int, err error) {
+	var n struct {
+		Files    int `db:"files"`
+		Versions int `db:"versions"`
+	}
+	err = d.db.Get(ctx, &n, `SELECT
+		(SELECT COUNT(*) FROM library_files WHERE person_id = ?1 AND hash IS NOT NULL) AS files,
+		(SELECT COUNT(*) FROM library_versions WHERE person_id = ?1) AS versions`, personID)
+	return n.Files, n.Versions, engine.MapError(err)
+}
+
+// DropFiles implements library.Store.
+func (d *Library) DropFiles(ctx context.Context, personID, after string, limit int) (last string, versions int,
+	err error) {
+	err = d.db.Write(ctx, func(t engine.Tx) error {
+		last, versions = "", 0
+		var paths, hashes []string
+		if err := t.List(&paths, `SELECT path FROM library_files WHERE person_id = ? AND path > ? ORDER BY path LIMIT ?`,
+			personID, after, limit); err != nil || len(paths) == 0 {
+			return err
+		}
+		last = paths[len(paths)-1]
+		const these = ` WHERE person_id = ? AND path > ? AND path <= ?`
+		if err := t.List(&hashes, `SELECT DISTINCT hash FROM library_versions`+these+` AND hash IS NOT NULL`, personID,
+			after, last); err != nil {
+			return err
+		}
+		for _, table := range []string{"library_shares", "library_texts", "library_files", "library_versions"} {
+			res, err := t.Exec(`DELETE FROM `+table+these, personID, after, last)
+			if err != nil {
+				return err
+			}
+			n, err := res.RowsAffected()
+			if err != nil {
+				return err
+			}
+			versions = int(n) // of the last table
+		}
+		return rows.LoosenFiles(t, hashes, clock.Milli(clock.Now()))
+	})
+	return last, versions, engine.MapError(err)
+}
