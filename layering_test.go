@@ -99,8 +99,9 @@ var may = map[string][]string{
 		"internal/hub", "internal/scheduler"),
 	"handlers/api/operator": with(leaves, "handlers/request", "handlers/respond", "internal/attention",
 		"internal/figures"),
-	"internal/task": leaves,
-	"internal/chat": with(leaves, "internal/task"),
+	"handlers/api/profiles": with(leaves, "handlers/request", "handlers/respond", "internal/profile"),
+	"internal/task":         leaves,
+	"internal/chat":         with(leaves, "internal/task"),
 	// A grant is about an agent's id and facts, whatever the directory knows of it.
 	"internal/grant": leaves,
 	// usage counts calls by ids and names, whatever the directory knows of agents.

@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/api"
 	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/operator"
+	"agentsite/handlers/api/profiles"
 	"agentsite/handlers/api/spending"
 	"agentsite/handlers/files"
 	hostingapi "agentsite/handlers/hosting"
@@ -126,6 +127,7 @@ type Routes struct {
 	api      *api.API
 	goals    *goals.API
 	operator *operator.API
+	profiles *profiles.API
 	teams    *goalpages.Pages
 	streams  *live.Streams
 	files    *files.Files
@@ -185,6 +187,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	return &Routes{
 		goals:    goals.New(cfg.Teams, sessions, streams, cfg.URL),
 		operator: operator.New(cfg.Settings, cfg.Attention, cfg.Figures, sessions),
+		profiles: profiles.New(cfg.Profiles, sessions),
 		teams:    goalpages.New(cfg.Teams, site, renderer, portal.Goals, cfg.URL),
 		site:     site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
@@ -229,6 +232,7 @@ func (h *Routes) API(r chi.Router) {
 	h.api.Routes(r)
 	h.goals.Routes(r)
 	h.operator.Routes(r)
+	h.profiles.Routes(r)
 	h.streams.Routes(r)
 	h.personal.API(r)
 	h.hosting.Routes(r)

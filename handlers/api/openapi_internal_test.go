@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/address"
 	"agentsite/handlers/api/goals"
 	"agentsite/handlers/api/operator"
+	"agentsite/handlers/api/profiles"
 	"agentsite/handlers/api/spending"
 	hostingapi "agentsite/handlers/hosting"
 	librarypages "agentsite/handlers/library"
@@ -50,7 +51,7 @@ var answerTypes = map[string]any{
 	"DayOfCalls": dayJSON{}, "Decision": decisionJSON{}, "Delivery": deliveryJSON{}, "Disclosure": disclosureJSON{},
 	"Domain": domainJSON{}, "Domains": domainsJSON{}, "Error": respond.ErrorBody{}, "Export": federation.Export{},
 	"File": fileJSON{}, "FoundMessage": foundJSON{}, "GossipStanding": federation.GossipStanding{},
-	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Setting": operator.SettingJSON{}, "Matter": operator.MatterJSON{}, "DayFigures": operator.DayJSON{},
+	"Import": federation.Import{}, "Block": blockJSON{}, "Grant": grantJSON{}, "Halt": haltJSON{}, "Setting": operator.SettingJSON{}, "Matter": operator.MatterJSON{}, "DayFigures": operator.DayJSON{}, "Person": profiles.PersonJSON{},
 	"Ceiling": spending.CeilingJSON{}, "HostingRules": hosting.Rules{}, "Module": hostingapi.ModuleJSON{}, "Memory": memorypages.MemoryJSON{}, "LibraryFile": librarypages.FileJSON{}, "LibraryVersion": librarypages.VersionJSON{}, "LibraryShare": librarypages.ShareJSON{}, "Model": spending.ModelJSON{}, "ModelPrice": usage.Price{}, "UsageSum": spending.SumJSON{}, "UsageCost": spending.CostJSON{}, "GrantBudget": grantBudgetJSON{}, "GrantBinds": grantBindsJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
 	"PublicHostingPolicy": hostingapi.PolicyJSON{}, "Package": packageapi.PackageJSON{}, "PackageGrant": packages.Grant{}, "PackageLimits": packages.Limits{},
 	"PackageVersion": packageapi.VersionJSON{}, "PackageRun": packageapi.RunJSON{}, "Kill": packageapi.KillJSON{},

@@ -119,6 +119,7 @@ func grantCells() map[string]cell {
 		"POST /api/v1/settings/{name}/undo": {object: fixedName("contact"), body: func(*world, object) any { return map[string]any{"password": apptest.Password} }},
 		"GET /api/v1/attention":             {},
 		"GET /api/v1/figures":               {},
+		"GET /api/v1/people/{name}":         {object: fixedName(people["owner"])},
 		"POST /admin/queue/stop": {body: func(*world, object) any {
 			return form("kind", "provider", "name", "llm.example")
 		}},

@@ -295,7 +295,10 @@ func errAbsent() error {
 	return fault.New(fault.NotFound, "There is no such person here, or no page about them.")
 }
 
-func isOwn(actor ident.Actor, p Profile) bool { return actor.IsPerson() && actor.ID == p.AccountID }
+// isOwn reports whether a profile is that of the actor. A token without the right to the account sees what others see.
+func isOwn(actor ident.Actor, p Profile) bool {
+	return actor.IsPerson() && actor.ID == p.AccountID && actor.May(ident.AccountAll)
+}
 
 func requirePerson(actor ident.Actor) error {
 	if !actor.IsPerson() {
