@@ -37,7 +37,7 @@
     if (!node) return;
     const { name, host, state, agents, rtt, reason } = node.dataset;
     const open = Object.assign(document.createElement("a"), { href: shown, textContent: "Open", className: "map-card-open", tabIndex: -1 });
-    card.replaceChildren(line(name, "map-card-name"), line(host, "handle"), line(state + (rtt ? ", answers in " + rtt : "")), line(agents + " agents"));
+    card.replaceChildren(line(name, "map-card-name"), line(host, "handle"), line(state === "answers" && rtt ? state + " in " + rtt : state), line(agents + " agents"));
     if (reason) card.append(line(reason, "quiet"));
     card.append(open);
     const box = card.parentElement.getBoundingClientRect();
