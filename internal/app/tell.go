@@ -70,6 +70,9 @@ func (t *notifier) sendMail(ctx context.Context, accountID string, n hub.Notice)
 	if err != nil || a.Email == "" || a.Disabled() {
 		return
 	}
+	if p, err := t.db.Profiles.Profile(ctx, accountID, ""); err != nil || slices.Contains(p.Muted, n.Kind) {
+		return
+	}
 	text := n.Text + "\n\n" + t.url + n.Href + "\n\nYou get this because an agent or a webhook of yours on " + t.url +
 		" is concerned. To get no such mails, take the address off your account page.\n"
 	if err := t.mail.Send(ctx, a.Email, "AgentSite: "+n.Subject, text); err != nil && ctx.Err() == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/testing/storetest"
 )
@@ -30,6 +31,14 @@ func TestTeller_MailsWhatIsUrgentToWhoHasAnAddress(t *testing.T) {
 	if err := db.SetEmail(t.Context(), ada.ID, "ada@example.org"); err != nil {
 		t.Fatal(err)
 	}
+	p, err := db.Profiles.Profile(t.Context(), ada.ID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Muted = []string{hub.NoticeOffer}
+	if err := db.Profiles.SaveProfile(t.Context(), p, clock.Now()); err != nil {
+		t.Fatal(err)
+	}
 	b := box{got: make(chan post, 10), fail: errors.New("first one is lost")}
 	tell := newNotifier(b, db.DB, "https://portal.example", slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
@@ -38,7 +47,9 @@ func TestTeller_MailsWhatIsUrgentToWhoHasAnAddress(t *testing.T) {
 	tell.QueueNotice(hub.Notice{Kind: hub.NoticeShared, Subject: "helper", Text: "Not urgent."}, []string{ada.ID})
 	tell.QueueNotice(hub.Notice{Kind: hub.NoticeDown, Subject: "helper", Text: "It does not answer.", Href: "/agents/helper"}, []string{bob.ID, "", ada.ID})
 	tell.QueueNotice(hub.Notice{Kind: hub.NoticeUp, Subject: "helper", Text: "It answers again.", Href: "/agents/helper"}, []string{ada.ID})
-	for _, want := range []string{"It does not answer.", "It answers again."} {
+	tell.QueueNotice(hub.Notice{Kind: hub.NoticeOffer, Subject: "helper", Text: "Switched off."}, []string{ada.ID})
+	tell.QueueNotice(hub.Notice{Kind: hub.NoticeReport, Subject: "helper", Text: "Looked at.", Href: "/agents/helper"}, []string{ada.ID})
+	for _, want := range []string{"It does not answer.", "It answers again.", "Looked at."} {
 		p := <-b.got
 		if p.to != "ada@example.org" || p.subject != "AgentSite: helper" || !strings.HasPrefix(p.text, want) || !strings.Contains(p.text, "https://portal.example/agents/helper") {
 			t.Errorf("%+v", p)

@@ -24,7 +24,7 @@ var noticeKinds = []struct{ kind, label string }{
 	{hub.NoticeAdded, "Someone adds you to a conversation"}, {hub.NoticeDown, "An agent of yours stops answering"},
 	{hub.NoticeUp, "An agent of yours answers again"}, {hub.NoticeOffer, "Someone offers you an agent"},
 	{hub.NoticeTaken, "Your offer is accepted or declined"}, {hub.NoticeShared, "You become a co-owner"},
-	{hub.NoticeUnshared, "You are no longer a co-owner"}, {hub.NoticeReport, "An agent of yours is reported"},
+	{hub.NoticeUnshared, "You are no longer a co-owner"}, {hub.NoticeReport, "A report of yours is closed"},
 	{hub.NoticeProof, "The proof of an address or domain ends"}, {hub.NoticeWebhook, "A webhook is stopped"},
 	{"memory", "An agent remembers something of you"}, {hub.NoticePeer, "News of other portals, for operators"},
 }
@@ -47,7 +47,11 @@ func (d *Pages) lookView(r *http.Request, actor ident.Actor, v *templates.Accoun
 		if n.kind == hub.NoticePeer && !actor.IsOperator() {
 			continue
 		}
-		v.Look.Notices = append(v.Look.Notices, templates.Option{Value: n.kind, Label: n.label,
+		label := n.label
+		if n.kind == hub.NoticeReport && actor.IsOperator() {
+			label = "An agent is reported, or a report of yours is closed"
+		}
+		v.Look.Notices = append(v.Look.Notices, templates.Option{Value: n.kind, Label: label,
 			Selected: !slices.Contains(p.Muted, n.kind)})
 	}
 	if d.usage == nil {
