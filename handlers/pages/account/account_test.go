@@ -81,7 +81,7 @@ func TestAdmin_PeopleAreFoundDisabledAndEnabled(t *testing.T) {
 	if p := op.Get("/admin/people?q=an"); len(p.All("li", "class", "row")) != 2 {
 		t.Errorf("%d people called an…", len(p.All("li", "class", "row")))
 	}
-	if p := op.Get("/admin").Is(http.StatusOK); !p.Says("people") || !p.Says("1.2.3") {
+	if p := op.Get("/admin").Is(http.StatusOK); !p.Says("Conversations") || !p.Says("1.2.3") {
 		t.Error("the overview tells nothing")
 	}
 	op.Post("/admin/people/ann/disable").Leads("/admin/people")
