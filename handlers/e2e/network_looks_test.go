@@ -152,14 +152,15 @@ func TestNetworkPages(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The sixth waits for a key that is not shut out.
-		op.Must(http.MethodPatch, "/api/v1/peers/policy", map[string]any{"deny_keys": []record.KeyID{record.KeyIDOf(record.PublicOf(seed.by[5].Op))}}, http.StatusOK)
-		at := func(i int) string { return string(seed.by[i].ID) }
+		if n > 5 { // The sixth waits for a key that is not shut out.
+			op.Must(http.MethodPatch, "/api/v1/peers/policy", map[string]any{"deny_keys": []record.KeyID{record.KeyIDOf(record.PublicOf(seed.by[5].Op))}}, http.StatusOK)
+		}
+		at := func(i int) string { return string(seed.by[min(i, n-1)].ID) }
 		a.open("/network")
 		a.until("the liar", again(`document.querySelector(".map-quarantined")`))
 		for _, x := range []struct{ name, path string }{{"peer", "/admin/peers/" + at(1)}, {"policy", "/admin/peers/policy"}, {"portal", "/network/" + at(7)}} {
 			a.open(x.path)
-			if axe(x.name); x.name == "peer" {
+			if axe(x.name); x.name == "peer" && n > 1 {
 				a.until("that it does not let the portal in", again(`document.body && document.body.innerText.includes("It has yet to let this portal in: “Two portals")`))
 			}
 			if x.name == "peer" && os.Getenv("E2E_SHOTS") != "" {

@@ -70,27 +70,28 @@ func (d *Pages) renderSettings(w http.ResponseWriter, r *http.Request, actor ide
 		v.Rows = append(v.Rows, row)
 		v.Restart = v.Restart || s.Pending
 	}
-	if v.Model, v.ModelFixed, err = d.ownModel(r, actor); err != nil {
+	if v.Model, v.ModelFixed, _, err = d.ownModel(r, actor); err != nil {
 		return err
 	}
 	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "settings", Settings: &v})
 }
 
-// ownModel describes the model that agents of the portal use if they name none, and the flag that fixes it.
-func (d *Pages) ownModel(r *http.Request, actor ident.Actor) (text, fixed string, err error) {
+// ownModel describes the model that agents of the portal use if they name none, and the flag that fixes it; ok is false
+// without such a model.
+func (d *Pages) ownModel(r *http.Request, actor ident.Actor) (text, fixed string, ok bool, err error) {
 	list, err := d.models.List(r.Context(), actor)
 	if err != nil {
-		return "", "", err
+		return "", "", false, err
 	}
 	for _, m := range list {
 		if m.IsPortal() && m.Name == models.Default {
 			if text = m.Model + " at " + m.URL; m.Fixed {
 				fixed = "--llm-url"
 			}
-			return text, fixed, nil
+			return text, fixed, true, nil
 		}
 	}
-	return "none; agents made of instructions need one", "", nil
+	return "none; agents made of instructions need one", "", false, nil
 }
 
 func (d *Pages) saveSettings(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -160,13 +161,13 @@ func (d *Pages) renderWelcome(w http.ResponseWriter, r *http.Request, actor iden
 		case adjust.Name:
 			v.Name, v.NameGiven = value, s.Given
 		case adjust.Contact:
-			v.Contact = value
+			v.Contact, v.ContactGiven = value, s.Given
 		case adjust.Accounts:
 			v.Accounts, v.AccountsGiven = value, s.Given
 		}
 	}
 	v.Host = d.portal.Host
-	if _, v.ModelSet, err = d.ownModel(r, actor); err != nil {
+	if _, _, v.HasModel, err = d.ownModel(r, actor); err != nil {
 		return err
 	}
 	return d.site.Render(w, r, code, templates.AdminFirst(d.site.Frame(r, actor, "Set up your portal"), v))
