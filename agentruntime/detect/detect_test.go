@@ -120,7 +120,9 @@ func TestReader_TellWhatIsAtAnAddress(t *testing.T) {
 		{"web page everywhere", host{"/": page}, "/agent", "", "", "", "a web page"},
 		{"nothing", host{}, "/agent", "", "", "", "HTTP 404"},
 		{"failing", host{"/": answer(500, "text/plain", "oops")}, "/agent", "", "", "", "HTTP 500"},
-		{"leads away", host{"/": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://10.0.0.1/", http.StatusTemporaryRedirect) }},
+		{"leads away", host{"/": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://10.0.0.1/", http.StatusTemporaryRedirect)
+		}},
 			"/agent", "", "", "", "No agent card was found"},
 		{"endless list", host{"/": answer(200, "application/json", strings.Repeat("[", 1<<20))}, "/agent", "", "", "", "larger than"},
 		{"null", host{"/": answer(200, "application/json", "null")}, "", "", "", "", "not "},
