@@ -75,7 +75,7 @@ func TestEmbeddings_PagesSayWhereTextsGo(t *testing.T) {
 			c.Embeddings, c.EmbeddingsPrivate = "https://embed.example/v1,house", private
 		})
 		ada := p.User(t, "ada")
-		for path, want := range map[string]bool{"/chat/" + ada.Conversation("calc"): private, "/goals/new": private, "/agents/new": true, "/agents?q=calc": true} {
+		for path, want := range map[string]bool{"/chat/" + ada.Conversation("calc"): private, "/goals/new": private, "/agents/new?kind=prompt": true, "/agents?q=calc": true} {
 			if page := ada.Must(http.MethodGet, path, nil, http.StatusOK).Body; strings.Contains(page, "<bdi>embed.example</bdi>") != want {
 				t.Errorf("private %v, %s: want %v", private, path, want)
 			}

@@ -56,7 +56,7 @@ func TestUsage_CostsOfOtherPortalsAreClaims(t *testing.T) {
 			t.Errorf("the answer has %+v, %s", c, m.Parts[0].Metadata)
 		}
 	}
-	if page := ada.Must(http.MethodGet, "/chat/"+talk, nil, http.StatusOK).Body; !strings.Contains(page, "Its server says that this cost 0.002 EUR, 1,500 tokens.") {
+	if page := ada.Must(http.MethodGet, "/chat/"+talk, nil, http.StatusOK).Body; !strings.Contains(page, "Its server says that this cost <bdi>0.002 EUR, 1,500 tokens</bdi>.") {
 		t.Error("the page does not show the claim")
 	}
 	for who, want := range map[*apptest.Client]int{token: 0, bob.NewToken(): 1} {

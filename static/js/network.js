@@ -47,6 +47,13 @@
     card.style.top = at.bottom - box.top + 6 + "px";
   }
 
+  // The accessible name begins with the visible text (WCAG 2.5.3), or the name of a portal without a label.
+  function accessibleName(node) {
+    const visible = [...node.querySelectorAll("text")].map((text) => text.textContent).join(" ") || node.dataset.name;
+    const more = [node.dataset.state, node.dataset.agents + " agents"].filter((fact) => !visible.includes(fact));
+    return [visible, ...more].join(", ");
+  }
+
   /** Makes the map reachable: one stop for Tab, arrows lead to the nearest portal in their direction. */
   function enhanceMap() {
     const map = place.querySelector("[data-map]");
@@ -55,7 +62,7 @@
     map.setAttribute("role", "group");
     map.setAttribute("aria-label", "Map of portals. Arrow keys move between them.");
     const nodes = [...map.querySelectorAll(".map-node")];
-    for (const node of nodes) node.setAttribute("aria-label", node.dataset.name + ", " + node.dataset.state + ", " + node.dataset.agents + " agents");
+    for (const node of nodes) node.setAttribute("aria-label", accessibleName(node));
     (nodes.find((n) => n.getAttribute("href") === shown) || nodes[nodes.length - 1])?.setAttribute("tabindex", "0");
     const again = shown && nodes.find((n) => n.getAttribute("href") === shown);
     if (again) showCard(again);

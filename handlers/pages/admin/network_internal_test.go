@@ -30,7 +30,7 @@ func TestPortal_SaysWhichAgentsAreShown(t *testing.T) {
 		if err := templates.Admin(templates.Page{}, templates.AdminView{Tab: "peers", Peer: &templates.AdminPeer{PeerRow: d.peerRow(p)}}).Render(t.Context(), &admin); err != nil {
 			t.Fatal(err)
 		}
-		if s := everybody.String(); !strings.Contains(s, c.everybody) || strings.Contains(s, "Ask Beth") != c.asks {
+		if s := everybody.String(); !strings.Contains(s, c.everybody) || strings.Contains(s, "Ask <bdi>Beth</bdi>") != c.asks {
 			t.Errorf("%s, %d of %d: %s", c.state, c.agents, c.listed, s)
 		}
 		if s := admin.String(); !strings.Contains(s, c.held) {
