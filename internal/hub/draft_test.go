@@ -321,3 +321,20 @@ func TestRead_LimitedByPerson(t *testing.T) {
 		t.Error(limited, err)
 	}
 }
+
+// TestPublish_SendsTheCredentialWhereTheAddressAnswered gives addresses without a scheme together with a credential.
+func TestPublish_SendsTheCredentialWhereTheAddressAnswered(t *testing.T) {
+	t.Parallel()
+	for typed, own := range map[string]bool{"agent.example": true, " agent.example/card ": true, "other.example": false} {
+		w := open(t)
+		w.reader.says = hub.Described{Name: "helper", Title: "Helper", Description: "Helps.", Kind: hub.A2A,
+			Endpoint: "https://agent.example/rpc", Config: json.RawMessage(`{"binding":"JSONRPC","version":"1.0"}`)}
+		a, err := w.Publish(t.Context(), w.ada, hub.Draft{Endpoint: ptr(typed), Secret: ptr("sk-1")})
+		if own && (err != nil || !a.HasSecret || a.Endpoint != "https://agent.example/rpc") {
+			t.Errorf("%q: %+v, %v", typed, a, err)
+		}
+		if !own && !strings.Contains(fault.As(err).Fields["endpoint"], "its card names https://agent.example/rpc") {
+			t.Errorf("%q: %v", typed, err)
+		}
+	}
+}

@@ -79,7 +79,8 @@ func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d 
 			t.Secret = secret
 		}
 	}
-	return s.readTarget(ctx, actor, t)
+	described, _, err := s.readTarget(ctx, actor, t)
+	return described, err
 }
 
 // originOf returns scheme, host and port of an address; credentials are bound to it.

@@ -221,15 +221,18 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (
 	if err := RequireWriter(actor); err != nil {
 		return Described{}, err
 	}
-	return s.readTarget(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
+	d, _, err := s.readTarget(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
+	return d, err
 }
 
 // readTimeout is the longest wait for the description at an address while a person waits.
 const readTimeout = 12 * time.Second
 
-func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (d Described, err error) {
+// readTarget returns the description of the agent at the target's address and the address that answered: the target's,
+// with the scheme that it may lack.
+func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (d Described, at string, err error) {
 	if wait, ok := s.reads.Allow(actor.ID); !ok {
-		return Described{}, fault.Limited(wait, "You asked for many addresses in a short time. Wait a moment.")
+		return Described{}, "", fault.Limited(wait, "You asked for many addresses in a short time. Wait a moment.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -237,7 +240,7 @@ func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (
 		var c fault.Check
 		checkEndpoint(&c, s.addresses, t.Endpoint, A2A)
 		if err := c.Err(); err != nil {
-			return Described{}, err
+			return Described{}, "", err
 		}
 		if t.Kind == "" {
 			d, err = s.reader.Read(ctx, t.Endpoint)
@@ -245,8 +248,8 @@ func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (
 			d, err = s.reader.ReadAs(ctx, t)
 		}
 		if err == nil {
-			break
+			return d, t.Endpoint, nil
 		}
 	}
-	return d, err
+	return d, "", err
 }

@@ -120,13 +120,12 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 		ctx, cancel = context.WithTimeout(ctx, consultWait)
 		defer cancel()
 	}
-	typed := *d.Endpoint
-	t := Target{Endpoint: strings.TrimSpace(typed)}
+	t := Target{Endpoint: strings.TrimSpace(*d.Endpoint)}
 	assign(&t.Kind, d.Kind)
 	if d.Secret != nil && t.Kind != "" {
 		t.Secret, t.Config = *d.Secret, d.encodeSettings()
 	}
-	described, err := s.readTarget(ctx, actor, t)
+	described, at, err := s.readTarget(ctx, actor, t)
 	switch {
 	case err != nil && must:
 		return d, err
@@ -145,7 +144,7 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	if !titled {
 		d.Title = tellApart(&s.Names, d.Title, " at "+host, maxTitle)
 	}
-	if d.Secret != nil && *d.Secret != "" && originOf(typed) != originOf(*d.Endpoint) {
+	if d.Secret != nil && *d.Secret != "" && originOf(at) != originOf(*d.Endpoint) {
 		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+
 			" as the address to call; give that one, so that it is clear where the credential goes")
 	}
