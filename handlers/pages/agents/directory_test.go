@@ -141,6 +141,13 @@ func TestRegister_FetchFillsTheForm(t *testing.T) {
 	p.Field("skill_name.0", "Read", "")
 	p = ann.Post("/agents/new/fetch", "url", "https://nobody.example/v1").Is(http.StatusBadRequest)
 	p.Field("url", "https://nobody.example/v1", "nothing answered")
+	for typed, want := range map[string]string{"nobody.example/v1": "https://nobody.example/v1",
+		"http://nobody.example/v1": "http://nobody.example/v1"} {
+		p := ann.Post("/agents/new/fetch", "url", typed).Is(http.StatusBadRequest)
+		if !p.Has("input", "name", "endpoint", "value", want) {
+			t.Errorf("%s is not registered all the same as %s", typed, want)
+		}
+	}
 	p = ann.Post("/agents/new", "more", "kind", "kind", "openai", "endpoint", "https://nobody.example/v1").Is(http.StatusOK)
 	p.Field("endpoint", "https://nobody.example/v1", "")
 	if !p.Has("input", "id", "kind-openai", "checked", "") {

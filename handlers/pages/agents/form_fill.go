@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/offer"
+	"agentsite/internal/weborigin"
 	"agentsite/templates"
 )
 
@@ -129,7 +130,8 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		if !ok {
 			return err
 		}
-		v := templates.AgentFormView{URL: address, Endpoint: address, URLError: messages["endpoint"]}
+		v := templates.AgentFormView{URL: address, Endpoint: weborigin.WithScheme(address)[0],
+			URLError: messages["endpoint"]}
 		if v.URLError == "" {
 			v.URLError = messages[""]
 		}
