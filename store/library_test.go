@@ -1,10 +1,14 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"agentsite/internal/account"
 	"agentsite/internal/clock"
@@ -148,6 +152,64 @@ func TestLibrary_LinksOfDisabledAccounts(t *testing.T) {
 		}
 		if l, err := db.Library.ShareBySecret(ctx, "secret"); fault.Is(err, fault.NotFound) == at.IsZero() || at.IsZero() && l.PersonID != ada.ID {
 			t.Errorf("disabled at %v: %+v, %v", at, l, err)
+		}
+	}
+}
+
+// The pages of a folder have each file and each folder in it once, in the order of their paths, and no deleted ones.
+func TestLibrary_FoldersAreComplete(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ctx, ada := t.Context(), storetest.Account(t, db, "ada")
+	hash := send(t, db, ada, "the content")
+	var paths []string
+	for _, folder := range []string{"", "über 茶/", "über 茶/a/"} {
+		for i := range 130 {
+			paths = append(paths, fmt.Sprintf("%sfile-%03d.md", folder, i),
+				fmt.Sprintf("%s茶-%03d/é/one.md", folder, i), fmt.Sprintf("%s茶-%03d/two.md", folder, i))
+		}
+		paths = append(paths, folder+"a/x", folder+"a-b", folder+"a.md", folder+"a0", folder+"b/"+library.AfterAll,
+			folder+"b0")
+	}
+	var files, gone [][]any
+	for _, path := range paths {
+		files = append(files, []any{ada.ID, path, 1, hash, 10, "text/plain", 1})
+		gone = append(gone, []any{ada.ID, path + "-gone", 2, nil, 0, "", 1})
+	}
+	if err := db.Write(ctx, func(t engine.Tx) error {
+		return errors.Join(t.InsertRows(`INSERT INTO library_files VALUES `, files),
+			t.InsertRows(`INSERT INTO library_files VALUES `, gone))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(paths)
+	s, actor := library.New(db.Library, nil), ident.Actor{Kind: ident.Person, ID: ada.ID, Name: "ada"}
+	for _, folder := range []string{"", "über 茶", "über 茶/a", "茶-001", "none"} {
+		var want, got []string
+		for _, path := range paths {
+			rest, ok := strings.CutPrefix("/"+path, strings.TrimSuffix("/"+folder, "/")+"/")
+			name, _, deeper := strings.Cut(rest, "/")
+			if deeper {
+				name += "/"
+			}
+			if ok && !slices.Contains(want, name) {
+				want = append(want, name)
+			}
+		}
+		for next := ""; ; {
+			list, after, err := s.Folder(ctx, actor, folder, next)
+			if err != nil || len(list) > 100 || len(list) < 100 && after != "" {
+				t.Fatalf("%q: a page with %d entries, next %q, %v", folder, len(list), after, err)
+			}
+			for _, e := range list {
+				got = append(got, e.Name)
+			}
+			if next = after; next == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", folder, diff)
 		}
 	}
 }

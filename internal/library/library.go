@@ -106,6 +106,9 @@ type Store interface {
 	// Files returns up to limit files that are not deleted, with paths that begin with prefix, in the order of their
 	// paths, which are greater than after.
 	Files(ctx context.Context, personID, prefix, after string, limit int) ([]File, error)
+	// FirstFiles returns up to limit files that are not deleted: those in a folder, which is "" or ends with a slash,
+	// and the first one of each folder in it, in the order of their paths, which are greater than after.
+	FirstFiles(ctx context.Context, personID, folder, after string, limit int) ([]File, error)
 	// FindFiles returns up to limit files that contain all the given words, the newest first, and those words.
 	FindFiles(ctx context.Context, personID string, words []string, limit int) (files []File, texts []string, err error)
 	VersionAt(ctx context.Context, personID, path string, number int) (Version, error)
@@ -140,6 +143,9 @@ type Contents interface {
 	// OpenContent returns a content that the person keeps, or may read in a conversation; else a NotFound fault.
 	OpenContent(ctx context.Context, person ident.Actor, hash string) (Content, io.ReadSeekCloser, error)
 }
+
+// AfterAll is greater than all characters of paths, so that a folder with it comes after the paths in the folder.
+const AfterAll = "\U0010ffff"
 
 // CheckPath returns a path in the form in which it is stored, NFC, or a fault about a path that no file can have.
 func CheckPath(p string) (string, error) {

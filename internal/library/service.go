@@ -90,34 +90,22 @@ func (s *Service) Folder(ctx context.Context, actor ident.Actor, folder, after s
 	if err != nil || len(after) > MaxPath+8 {
 		return nil, "", errNone(folder)
 	}
-	limit := pageSize
-	for {
-		files, err := s.store.Files(ctx, actor.ID, folder, after, limit)
-		if err != nil {
-			return nil, "", err
-		}
-		jumped, asked := false, limit
-		// Of a folder one file is enough, and after it another one is likely; among files more are.
-		limit = min(4*limit, pageSize)
-		for _, f := range files {
-			if len(list) == pageSize {
-				return list, after, nil
-			}
-			name, _, deeper := strings.Cut(f.Path[len(folder):], "/")
-			after = f.Path
-			if !deeper {
-				list = append(list, Entry{name, f})
-				continue
-			}
-			// '0' follows '/', so this path is greater than all in the folder.
-			list, after, jumped = append(list, Entry{Name: name + "/"}), folder+name+"/\U0010ffff", true
-			limit = 1
-			break
-		}
-		if !jumped && len(files) < asked {
-			return list, "", nil
+	files, err := s.store.FirstFiles(ctx, actor.ID, folder, after, pageSize+1)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, f := range files[:min(len(files), pageSize)] {
+		name, _, deeper := strings.Cut(f.Path[len(folder):], "/")
+		if deeper {
+			list, next = append(list, Entry{Name: name + "/"}), folder+name+"/"+AfterAll
+		} else {
+			list, next = append(list, Entry{name, f}), f.Path
 		}
 	}
+	if len(files) <= pageSize {
+		next = ""
+	}
+	return list, next, nil
 }
 
 // Hit is a file that fits a search. Excerpt has the words around the first one found in its text, "" for none.

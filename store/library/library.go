@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -31,9 +32,6 @@ func New(db engine.DB, q *quotas.Quotas) *Library { return &Library{db, q} }
 
 // rowBytes are the bytes that a version counts besides its path, as in the triggers.
 const rowBytes = 300
-
-// lastRune is greater than all characters of paths, so that a prefix with it ends the paths with the prefix.
-const lastRune = "\U0010ffff"
 
 type fileRow struct {
 	PersonID  string         `db:"person_id"`
@@ -188,9 +186,31 @@ func (d *Library) FileAt(ctx context.Context, personID, path string) (library.Fi
 
 // Files implements library.Store.
 func (d *Library) Files(ctx context.Context, personID, prefix, after string, limit int) ([]library.File, error) {
+	return d.files(ctx, fileColumns+`WHERE f.person_id = ? AND f.path >= ? AND f.path < ? AND f.path > ?
+		AND f.hash IS NOT NULL ORDER BY f.path LIMIT ?`, personID, prefix, prefix+library.AfterAll, after, limit)
+}
+
+// FirstFiles implements library.Store. It reads one row of the index for each entry, and none of the other files in its
+// folder.
+func (d *Library) FirstFiles(ctx context.Context, personID, folder, after string, limit int) ([]library.File, error) {
+	return d.files(ctx, `WITH RECURSIVE entries (n, path) AS (
+		SELECT 1, (SELECT f.path FROM library_files f WHERE f.person_id = ?1 AND f.path >= ?2 AND f.path < ?3
+			AND f.path > ?4 AND f.hash IS NOT NULL ORDER BY f.path LIMIT 1)
+		UNION ALL
+		SELECT e.n + 1, (SELECT f.path FROM library_files f WHERE f.person_id = ?1 AND f.path < ?3 AND f.path >
+			CASE instr(substr(e.path, CAST(?5 AS INTEGER)), '/') WHEN 0 THEN e.path
+				ELSE substr(e.path, 1,
+					CAST(?5 AS INTEGER) - 1 + instr(substr(e.path, CAST(?5 AS INTEGER)), '/')) || ?6 END
+			AND f.hash IS NOT NULL ORDER BY f.path LIMIT 1)
+			FROM entries e WHERE e.path IS NOT NULL AND e.n < ?7)
+		SELECT f.person_id, f.path, f.version, f.hash, f.size, f.media_type, f.updated_at
+		FROM entries e JOIN library_files f ON f.person_id = ?1 AND f.path = e.path ORDER BY f.path`, personID, folder,
+		folder+library.AfterAll, after, utf8.RuneCountInString(folder)+1, library.AfterAll, limit)
+}
+
+func (d *Library) files(ctx context.Context, query string, args ...any) ([]library.File, error) {
 	var list []fileRow
-	if err := d.db.List(ctx, &list, fileColumns+`WHERE f.person_id = ? AND f.path >= ? AND f.path < ? AND f.path > ?
-		AND f.hash IS NOT NULL ORDER BY f.path LIMIT ?`, personID, prefix, prefix+lastRune, after, limit); err != nil {
+	if err := d.db.List(ctx, &list, query, args...); err != nil {
 		return nil, engine.MapError(err)
 	}
 	out := make([]library.File, len(list))
