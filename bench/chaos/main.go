@@ -39,6 +39,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"agentsite/bench/proc"
 )
 
 type config struct {
@@ -427,13 +429,13 @@ func (w *world) powerRounds(out io.Writer) (found []violation, err error) {
 func (w *world) firstStarts() error {
 	rng := w.source()
 	for n := range min(10, w.cfg.rounds) {
-		f, err := mountPower(w.cfg.powerloss, "", w.work)
+		f, err := proc.MountPower(w.cfg.powerloss, "", w.work)
 		if err != nil {
 			return err
 		}
-		p, ready, err := start(w.cfg.binary, f.at, w.log)
+		p, ready, err := start(w.cfg.binary, f.At, w.log)
 		if err != nil {
-			f.close()
+			f.Close()
 			return err
 		}
 		if n%2 == 0 {
@@ -449,9 +451,9 @@ func (w *world) firstStarts() error {
 		if n%4 > 1 {
 			keep = rng.Float64()
 		}
-		_, err = f.cut(image, keep, rng.Uint64())
+		_, err = f.Cut(image, keep, rng.Uint64())
 		p.kill()
-		f.close()
+		f.Close()
 		if err != nil {
 			return err
 		}
@@ -474,18 +476,18 @@ func (w *world) firstStarts() error {
 // writes the remaining data to image. It returns a description of the cut for the report and the number
 // of messages acknowledged before the load.
 func (w *world) cutOnce(from, image string) (what string, before int, err error) {
-	f, err := mountPower(w.cfg.powerloss, from, w.work)
+	f, err := proc.MountPower(w.cfg.powerloss, from, w.work)
 	if err != nil {
 		return "", 0, err
 	}
-	defer f.close()
-	p, err := startReady(w.cfg.binary, f.at, w.log)
+	defer f.Close()
+	p, err := startReady(w.cfg.binary, f.At, w.log)
 	if err != nil {
 		return "", 0, err
 	}
 	defer p.kill()
 	if w.people == nil {
-		if err := w.populate(f.at); err != nil {
+		if err := w.populate(f.At); err != nil {
 			return "", 0, err
 		}
 	}
@@ -505,7 +507,7 @@ func (w *world) cutOnce(from, image string) (what string, before int, err error)
 	stop := w.load(p.url, rng)
 	time.Sleep(time.Duration(20+rng.IntN(781)) * time.Millisecond)
 	cut := time.Now()
-	lostBytes, err := f.cut(image, keep, rng.Uint64())
+	lostBytes, err := f.Cut(image, keep, rng.Uint64())
 	p.kill()
 	stop()
 	w.forget(cut)

@@ -29,6 +29,7 @@ type disk struct {
 	root  *file
 	moves [][2]*file // pairs of folders with a file moved between them since their last fsync
 	syncs int64
+	fails bool // true while every fsync fails with EIO
 }
 
 // file is an inode, of a file or a folder. data differs from safe only in the dirty sectors and beyond
@@ -176,9 +177,12 @@ func (d *disk) rename(dir *file, name string, to *file, newName string, noReplac
 
 // syncNames is fsync(2) of a folder: its names become safe, and those of folders with which it
 // exchanged files.
-func (d *disk) syncNames(dir *file) {
+func (d *disk) syncNames(dir *file) syscall.Errno {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.fails {
+		return syscall.EIO
+	}
 	d.syncs++
 	todo := []*file{dir}
 	for len(todo) > 0 {
@@ -198,6 +202,7 @@ func (d *disk) syncNames(dir *file) {
 		}
 		d.moves = rest
 	}
+	return 0
 }
 
 func (d *disk) list(dir *file) map[string]uint32 {
@@ -263,16 +268,29 @@ func (d *disk) truncate(f *file, size uint64) syscall.Errno {
 	return 0
 }
 
-// sync is fsync(2) of a file: its bytes and length become safe.
-func (d *disk) sync(f *file) {
+// setFails lets every fsync from now on fail, or succeed again.
+func (d *disk) setFails(fails bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.fails = fails
+}
+
+// sync is fsync(2) of a file: its bytes and length become safe. As on Linux, a failed fsync loses the changes: the
+// next one succeeds although they are not safe.
+func (d *disk) sync(f *file) syscall.Errno {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fails {
+		clear(f.dirty)
+		return syscall.EIO
+	}
 	f.safe = resize(f.safe, len(f.data))
 	for s := range f.dirty {
 		f.copySector(f.safe, s)
 	}
 	clear(f.dirty)
 	d.syncs++
+	return 0
 }
 
 func (f *file) grow(size int64) {

@@ -53,6 +53,33 @@ func TestCut_KeepsOnlyWhatWasSynced(t *testing.T) {
 	}
 }
 
+// A failed fsync reports an error and loses the changes, which stay visible, for good.
+func TestFail_LosesTheChanges(t *testing.T) {
+	d := newDisk()
+	f := d.make(t, "a")
+	d.syncNames(d.root)
+	d.write(f, []byte("old"), 0)
+	d.sync(f)
+	d.write(f, []byte("new"), 0)
+	for _, line := range []string{"fail", "heal"} {
+		if got, err := command(d, line); err != nil || got != "done" {
+			t.Fatalf("%s: %q %v", line, got, err)
+		}
+		want := syscall.EIO
+		if line == "heal" {
+			want = 0
+		}
+		if got, names := d.sync(f), d.syncNames(d.root); got != want || names != want {
+			t.Errorf("after %s: fsync of the file %v, of the folder %v", line, got, names)
+		}
+		seen := make([]byte, 3)
+		d.read(f, seen, 0)
+		if got := after(d, "a"); got != "old" || string(seen) != "new" {
+			t.Errorf("after %s: %q is safe, %q is seen", line, got, seen)
+		}
+	}
+}
+
 func TestCut_Truncation(t *testing.T) {
 	d := newDisk()
 	f := d.make(t, "a")

@@ -7,7 +7,8 @@
 //
 // It prints "mounted" and then reads commands from its standard input, one a line, until the input
 // ends; then it unmounts. The command "cut IMAGE [KEEP SEED]" writes the folder IMAGE and answers "cut
-// files=… lost=… forgotten=… syncs=…".
+// files=… lost=… forgotten=… syncs=…". After "fail" every fsync fails with EIO, after "heal" none; both
+// answer "done".
 //
 // The folder is kept in memory. README.md describes which failures of a disk are modelled.
 package main
@@ -90,8 +91,12 @@ func serve(d *disk, stdin io.Reader, stdout io.Writer) error {
 
 func command(d *disk, line string) (string, error) {
 	w := strings.Fields(line)
+	if len(w) == 1 && (w[0] == "fail" || w[0] == "heal") {
+		d.setFails(w[0] == "fail")
+		return "done", nil
+	}
 	if len(w) != 2 && len(w) != 4 || w[0] != "cut" {
-		return "", fmt.Errorf("the command is: cut IMAGE [KEEP SEED]")
+		return "", fmt.Errorf("the commands are: cut IMAGE [KEEP SEED], fail, heal")
 	}
 	keep, seed := 0.0, uint64(0)
 	if len(w) == 4 {

@@ -176,11 +176,9 @@ func (n *node) Write(_ context.Context, _ fs.FileHandle, p []byte, off int64) (u
 // Fsync implements fs.NodeFsyncer for files and folders.
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	if n.f.folder() {
-		n.m.d.syncNames(n.f)
-	} else {
-		n.m.d.sync(n.f)
+		return n.m.d.syncNames(n.f)
 	}
-	return 0
+	return n.m.d.sync(n.f)
 }
 
 func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
