@@ -18,6 +18,7 @@ import (
 	"agentsite/internal/testing/faultdisk"
 	"agentsite/internal/testing/racetest"
 	"agentsite/migrations"
+	"agentsite/store/engine"
 	"agentsite/store/sqlite"
 )
 
@@ -229,4 +230,34 @@ func TestUpgrade_DiskFailsAnywhere(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A disk that fails under a write refuses it as Unavailable, and each write after it, although the disk is well again,
+// because only a restart shows what is stored.
+func TestWrite_DiskFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := openTest(t, dir)
+	write := func() error {
+		return d.DB.file.Write(t.Context(), func(tx engine.Tx) error {
+			_, err := tx.Exec(`INSERT INTO names VALUES ('ada', 'account', 'p1', 1)`)
+			return err
+		})
+	}
+	stop := faultdisk.Watch(dir, func(c faultdisk.Change) syscall.Errno {
+		if strings.HasSuffix(c.Path, "-wal") {
+			return syscall.EIO
+		}
+		return 0
+	})
+	for _, when := range []string{"while the disk fails", "after that"} {
+		if err := write(); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v", when, err)
+		}
+		stop()
+	}
+	var n int
+	if err := d.DB.file.Get(t.Context(), &n, `SELECT COUNT(*) FROM names`); err != nil || n != 0 {
+		t.Errorf("reading: %d names, %v", n, err)
+	}
 }

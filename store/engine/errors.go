@@ -22,6 +22,9 @@ const (
 	BadValue
 	// DiskFull: nothing of the write was stored.
 	DiskFull
+	// DiskFailed: the disk or the file system reported an I/O error. Whether the write is stored shows only after a
+	// restart.
+	DiskFailed
 	// Busy: another process holds the database, or the server refuses connections for now.
 	Busy
 	// Unreachable: the server does not answer, or the connection to it was lost.
@@ -57,7 +60,7 @@ func passing(cause error, safe string) error {
 }
 
 // MapError returns err as a fault: NotFound for sql.ErrNoRows and a missing referenced row, Conflict for
-// a duplicate, Invalid for a refused value, Unavailable for a full or busy database. Other errors, faults
+// a duplicate, Invalid for a refused value, Unavailable for a full, failing or busy database. Other errors, faults
 // and nil are returned unchanged.
 func MapError(err error) error {
 	if err == nil {
@@ -81,6 +84,9 @@ func MapError(err error) error {
 		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
 	case DiskFull:
 		return space.ErrFull(err)
+	case DiskFailed:
+		return fault.Wrap(fault.Unavailable, err,
+			"This portal's disk failed. Its operator has to look at it; look again later whether this was stored.")
 	case Unreachable:
 		return passing(err, "This portal's database does not answer. Try again in a moment.")
 	case Busy:

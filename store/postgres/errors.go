@@ -22,6 +22,7 @@ const (
 	badEncoding         = "22021" // also the character NUL
 	notRepresentable    = "22P05"
 	diskFull            = "53100"
+	ioError             = "58030"
 	tooManyConnections  = "53300"
 	lockNotAvailable    = "55P03"
 	queryCanceled       = "57014" // statement_timeout
@@ -61,6 +62,8 @@ func classify(err error) error {
 		reason = engine.BadValue
 	case diskFull:
 		reason = engine.DiskFull
+	case ioError:
+		reason = engine.DiskFailed
 	case tooManyConnections, lockNotAvailable, queryCanceled, serialization, deadlock:
 		reason = engine.Busy
 	default:

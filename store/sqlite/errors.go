@@ -71,6 +71,8 @@ func classify(err error) error {
 		reason = engine.BadValue
 	case IsFull(err):
 		reason = engine.DiskFull
+	case c&0xff == sqliteIOErr:
+		reason = engine.DiskFailed
 	case c&0xff == sqliteBusy:
 		reason = engine.Busy
 	case c == sqliteCorruptVTab:
