@@ -42,6 +42,9 @@ var rows = []struct {
 	{"sockets", (*bench).manySockets},
 	{"passwords", (*bench).guessPasswords},
 	{"disk", (*bench).fullDisk},
+	{"locked", (*bench).lockedDatabase},
+	{"fsync", (*bench).failingSync},
+	{"upgrade", (*bench).killedUpgrades},
 }
 
 func run(args []string) error {

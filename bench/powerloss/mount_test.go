@@ -194,3 +194,12 @@ func TestMount_Folders(t *testing.T) {
 		t.Errorf("left %v", r.files)
 	}
 }
+
+func TestMount_HasFreeSpace(t *testing.T) {
+	dir, _ := mounted(t)
+	var s syscall.Statfs_t
+	check(t, syscall.Statfs(dir, &s))
+	if free := int64(s.Bavail) * s.Bsize; free < 1<<30 {
+		t.Errorf("%d bytes are free", free)
+	}
+}
