@@ -308,6 +308,8 @@ func TestLooks(t *testing.T) {
 		{"agent", "/agents/invoice-reader"}, {"agent-text", "/agents/lingua?text=" + url.QueryEscape("Translate this letter") + "#talk-title"}, {"agent-long", "/agents/" + longName},
 		{"agent-locked", "/agents/locked"}, {"agent-private", "/agents/mislaid"}, {"versions", "/agents/mislaid/versions"},
 		{"register", "/agents/new"}, {"register-prompt", "/agents/new?kind=prompt"}, {"edit", "/agents/" + longName + "/edit"}, {"chats", "/chat"}, {"account", "/account"},
+		{"person", "/people/ada"}, {"register-program", "/agents/new/program"}, {"library", "/library"}, {"models", "/account/models"},
+		{"usage", "/account/usage"}, {"grants", "/account/grants"}, {"notices", "/notices"}, {"goals", "/goals"}, {"packages", "/packages"},
 	} {
 		a.open(page.path)
 		a.look(page.name)
@@ -330,7 +332,7 @@ func TestLooks(t *testing.T) {
 	g.allow("400 (Bad Request)", "404 (Not Found)", "401 (Unauthorized)", "403 (Forbidden)")
 	for _, page := range []struct{ name, path string }{
 		{"guest-home", "/"}, {"guest-agent", "/agents/guide"}, {"guest-chats", "/chat"}, {"login", "/login"}, {"signup", "/signup"}, {"setup", "/signup?setup=x"}, {"reset", "/reset?link=x"}, {"reset-none", "/reset"},
-		{"docs", "/docs"}, {"docs-talk", "/docs/talk"}, {"docs-api", "/docs/api"}, {"about", "/about"}, {"lost", "/agents/nobody-at-all"}, {"lost-far", "/agents/nobody@elsewhere.example"}, {"withdrawn", "/agents/recipe-box"},
+		{"docs", "/docs"}, {"docs-talk", "/docs/talk"}, {"docs-api", "/docs/api"}, {"about", "/about"}, {"guest-person", "/people/ada"}, {"lost", "/agents/nobody-at-all"}, {"lost-far", "/agents/nobody@elsewhere.example"}, {"withdrawn", "/agents/recipe-box"},
 	} {
 		g.open(page.path)
 		g.look(page.name)
@@ -344,6 +346,8 @@ func TestLooks(t *testing.T) {
 	o := visit(t, root, p, desk).as(op)
 	for _, page := range []struct{ name, path string }{
 		{"admin", "/admin"}, {"admin-people", "/admin/people"}, {"admin-invites", "/admin/invites"}, {"admin-agents", "/admin/agents"}, {"admin-none", "/admin/agents?q=xylophone"},
+		{"welcome", "/admin/welcome"}, {"settings", "/admin/settings"}, {"storage", "/admin/storage"}, {"reports", "/admin/reports"},
+		{"queue", "/admin/queue"}, {"hosting", "/admin/hosting"}, {"publish", "/packages/new"},
 	} {
 		o.open(page.path)
 		o.look(page.name)
