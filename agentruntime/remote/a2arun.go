@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"agentsite/agentruntime/attach"
@@ -46,8 +45,7 @@ type run struct {
 	access *a2a.Tools // of the portal's tools; nil if the agent gets none
 
 	at      checkpoint
-	adopted bool        // the remote side has confirmed that at.Task is the task of this call
-	named   atomic.Bool // at.Task is set, or the agent answers without a task
+	adopted bool // the remote side has confirmed that at.Task is the task of this call
 	saved   checkpoint
 	answer  *answer
 	events  int
@@ -102,7 +100,6 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 	at := readCheckpoint(call.Checkpoint)
 	r := &run{d: d, way: w, client: client, call: call, keep: keep, out: keep, stream: cfg.Streaming,
 		answer: newAnswer(keep), at: at, saved: at}
-	r.named.Store(at.Task != "")
 	if ctx, err = r.openTools(ctx); err != nil {
 		return task.Result{}, err
 	}
@@ -235,7 +232,6 @@ func (r *run) sendMessage(ctx context.Context) error {
 			// A refusal proves that nothing was done, so start again without the task that the agent
 			// forgot.
 			m.TaskID, r.at = "", checkpoint{}
-			r.named.Store(false)
 		case m.ContextID != "" && isForgotten(err):
 			m.ContextID, r.at = "", checkpoint{}
 		case egress.NeverSent(err) || refusedByAgent(err) || r.way.provesUnsent(err):
@@ -285,39 +281,49 @@ func (w way) endsTask(err error) bool {
 	return ok && e.Fault == a2a.FaultRefused && !(w.peer && e.Code == a2a.CodeServer)
 }
 
-// sendOnce sends the message once. A cancellation of ctx before the agent has named the task waits up to namingTime for
-// the name, because without it the agent could not be asked to cancel and would go on. A stop of the portal does not
-// wait.
+// sendOnce sends the message once and handles its events. If ctx ends before the agent has named the task, it returns
+// at once; the request then stays open in the background, because without a name the agent could not be asked to cancel.
 func (r *run) sendOnce(ctx context.Context, m a2a.Message) error {
-	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	defer context.AfterFunc(ctx, func() {
-		if !r.named.Load() && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
-			clock.Sleep(sending, namingTime)
+	in := r.openInbox(ctx, m)
+	for !r.named() {
+		in.startRead()
+		select {
+		case <-in.done:
+		case <-ctx.Done():
 		}
-		stop()
-	})()
-	handle := func(ev a2a.Event, err error) error {
-		switch {
-		case err == nil && ctx.Err() != nil && r.at.Task == "":
-			r.at.Task, _ = ev.IDs()
+		if ctx.Err() != nil {
+			r.d.cancelUnnamed(ctx, r.client, in)
 			return ctx.Err()
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return err
 		}
-		return r.handleEvent(sending, ev)
-	}
-	if !r.stream {
-		return handle(r.client.Send(sending, m, false))
-	}
-	for ev, err := range r.client.Stream(sending, m) {
-		if err := handle(ev, err); err != nil {
+		if in.last.panicked != "" {
+			in.close()
+			panic(in.last.panicked)
+		}
+		if err := r.handleReceived(ctx, in.last); err != nil || !in.last.ok {
+			in.close()
 			return err
 		}
 	}
-	return ctx.Err()
+	defer in.close()
+	for {
+		in.read(ctx)
+		if err := r.handleReceived(ctx, in.last); err != nil || !in.last.ok {
+			return err
+		}
+	}
+}
+
+// handleReceived handles a result of a read. After the last event it returns nil.
+func (r *run) handleReceived(ctx context.Context, e received) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case e.err != nil:
+		return e.err
+	case !e.ok:
+		return nil
+	}
+	return r.handleEvent(ctx, e.ev)
 }
 
 // awaitTask follows a task of the remote side until its outcome: it gets the task, listens if the agent
@@ -400,7 +406,6 @@ func (r *run) handleEvent(ctx context.Context, ev a2a.Event) error {
 		// The first event names the task of this call; an answer that is a message alone has none.
 		r.adopted = true
 		r.at = checkpoint{Task: taskID, Context: contextID}
-		r.named.Store(true)
 	} else if taskID != "" && taskID != r.at.Task {
 		r.d.cfg.Log.Info("event of a foreign task ignored", "task_id", r.call.TaskID)
 		return nil

@@ -110,45 +110,122 @@ func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
 
+// askSlow runs a task at an agent and ends ctx with cause a second after it was sent.
+func askSlow(t *testing.T, d *remote.A2A, streaming bool, cause error) error {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(time.Second, func() { cancel(cause) })
+	config, err := json.Marshal(hub.A2AConfig{Streaming: streaming})
+	if err != nil {
+		return err
+	}
+	_, err = d.Run(ctx, task.Call{TaskID: "T", MessageID: "M", Attempt: 1, Parts: []task.Part{task.TextPart("hi")},
+		Agent: task.Target{Kind: string(hub.A2A), Endpoint: "http://agent.example/", Config: config},
+	}, &agenttest.Recorder{})
+	return err
+}
+
+// A driver returns as soon as its task is canceled, because the worker waits less than half a second for it. Whether
+// the agent names the task later does not matter.
 func TestRun_CancelsATaskThatHasNoNameYet(t *testing.T) {
 	for name, c := range map[string]struct {
 		names     time.Duration
 		streaming bool
 		cause     error
-		took      time.Duration
 		canceled  int32
 	}{
-		"named late, stream":    {3 * time.Second, true, context.Canceled, 3 * time.Second, 1},
-		"named late, call":      {3 * time.Second, false, context.Canceled, 3 * time.Second, 1},
-		"never named, stream":   {time.Hour, true, context.Canceled, 6 * time.Second, 0},
-		"never named, call":     {time.Hour, false, context.Canceled, 6 * time.Second, 0},
-		"the portal stops":      {time.Hour, true, task.ErrShutdown, time.Second, 0},
-		"named before, polling": {0, false, context.Canceled, time.Second, 1},
+		"named late, stream":      {3 * time.Second, true, context.Canceled, 1},
+		"named late, call":        {3 * time.Second, false, context.Canceled, 1},
+		"named too late, stream":  {7 * time.Second, true, context.Canceled, 0},
+		"never named, stream":     {time.Hour, true, context.Canceled, 0},
+		"never named, call":       {time.Hour, false, context.Canceled, 0},
+		"out of time, named late": {3 * time.Second, true, context.DeadlineExceeded, 1},
+		"the portal stops":        {3 * time.Second, true, task.ErrShutdown, 0},
+		"named before, polling":   {0, false, context.Canceled, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				agent := &slow{after: c.names}
 				d := remote.NewA2A(agent, remote.Config{Log: slog.New(slog.DiscardHandler)})
-				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(c.cause) })
-				config, _ := json.Marshal(hub.A2AConfig{Streaming: c.streaming})
 				began := time.Now()
-				_, err := d.Run(ctx, task.Call{TaskID: "T", MessageID: "M", Attempt: 1,
-					Parts: []task.Part{task.TextPart("hi")},
-					Agent: task.Target{Kind: string(hub.A2A), Endpoint: "http://agent.example/", Config: config},
-				}, &agenttest.Recorder{})
-				if !errors.Is(err, c.cause) {
+				if err := askSlow(t, d, c.streaming, c.cause); !errors.Is(err, c.cause) {
 					t.Errorf("error %v, want %v", err, c.cause)
 				}
-				if took := time.Since(began); took != c.took {
-					t.Errorf("Run took %s, want %s", took, c.took)
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("Run took %s, want 1s", took)
 				}
-				synctest.Wait()
+				time.Sleep(time.Hour)
 				d.Close()
 				if n := agent.canceled.Load(); n != c.canceled {
 					t.Errorf("%d cancellations, want %d", n, c.canceled)
 				}
 			})
+		})
+	}
+}
+
+func TestRun_BoundsTheWaitsForNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent := &slow{after: 3 * time.Second}
+		d := remote.NewA2A(agent, remote.Config{Log: slog.New(slog.DiscardHandler)})
+		defer d.Close()
+		for want := range int32(2) { // The places are free again for the second round.
+			for range 103 {
+				go askSlow(t, d, true, context.Canceled)
+			}
+			time.Sleep(time.Minute)
+			if n := agent.canceled.Load(); n != 100*(want+1) {
+				t.Errorf("%d cancellations after round %d", n, want+1)
+			}
+		}
+	})
+}
+
+func TestClose_EndsTheWaitsForNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent := &slow{after: 3 * time.Second}
+		d := remote.NewA2A(agent, remote.Config{Log: slog.New(slog.DiscardHandler)})
+		if err := askSlow(t, d, true, context.Canceled); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		began := time.Now()
+		d.Close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %s", took)
+		}
+		time.Sleep(time.Hour)
+		if n := agent.canceled.Load(); n != 0 {
+			t.Errorf("%d cancellations after Close", n)
+		}
+	})
+}
+
+// panicking is a transport that panics after a while.
+type panicking time.Duration
+
+// RoundTrip implements http.RoundTripper.
+func (p panicking) RoundTrip(r *http.Request) (*http.Response, error) {
+	clock.Sleep(r.Context(), time.Duration(p))
+	panic("hostile answer")
+}
+
+// The worker recovers what panics in Run; a panic after Run has returned must not end the portal.
+func TestRun_RecoversWhileItWaitsForTheName(t *testing.T) {
+	for after, want := range map[time.Duration]bool{0: true, 3 * time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			d := remote.NewA2A(panicking(after), remote.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			panicked := func() (p any) {
+				defer func() { p = recover() }()
+				if err := askSlow(t, d, true, context.Canceled); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				return nil
+			}()
+			time.Sleep(time.Hour)
+			d.Close()
+			if (panicked != nil) != want || strings.Contains(log.String(), "hostile answer") == want {
+				t.Errorf("after %s: panic %v, log %s", after, panicked, log.String())
+			}
 		})
 	}
 }

@@ -71,8 +71,6 @@ const (
 	pollMax = 5 * time.Second
 	// cancelTime bounds one request that cancels a task at an agent, because Close waits for it.
 	cancelTime = 5 * time.Second
-	// namingTime is how long a canceled task waits for the name that the agent gives it.
-	namingTime = 5 * time.Second
 	// A cancellation that did not reach the agent is tried again after firstCancelPause, then after twice
 	// the pause each time. After lastCancelPause it is given up.
 	firstCancelPause = time.Second
@@ -87,7 +85,8 @@ type A2A struct {
 
 	closing context.Context // ended by Close
 	end     context.CancelFunc
-	mu      sync.Mutex // guards closing against wg.Wait
+	mu      sync.Mutex // guards closing against wg.Wait, and naming
+	naming  int        // requests of canceled tasks that wait for a name
 	wg      sync.WaitGroup
 }
 
