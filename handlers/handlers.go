@@ -201,7 +201,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models,
-			Attention: cfg.Attention, Figures: cfg.Figures, Site: site}, cfg.Examiner),
+			Attention: cfg.Attention, Figures: cfg.Figures, Teams: adminTeams(cfg.Teams), Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, cfg.Profiles, site),
 		people:   people.New(cfg.Profiles, directory, site),
@@ -219,6 +219,14 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
 		manual:   manual.New(portal, accounts, directory, site, renderer, cfg.Live),
 	}
+}
+
+// adminTeams returns the teams for the map of the network, nil for none.
+func adminTeams(teams *team.Service) admin.Teams {
+	if teams == nil {
+		return nil
+	}
+	return teams
 }
 
 // IsOperator reports whether a request has the session or the token of an operator.

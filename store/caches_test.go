@@ -38,7 +38,7 @@ var readingMethods = strings.Fields(`
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches
 	Queued Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
 	OpenBlob SearchMessages Invited InvitationsOf CountRooms Blocks BlockersOf Disclosures Prefs Questions FirstAsked
-	TaskByID TaskAsked ListTasks FindTasks ActiveTasks Asides Orphans LastCheckpoint ActivePortals TasksFor TasksAt
+	TaskByID TaskAsked ListTasks FindTasks ActiveTasks Asides Orphans LastCheckpoint ActivePortals TasksFor TasksAt WorkByPortal
 	DueHooks NextEvent Attempts Hooked Webhook Webhooks Pushes
 	LastCard Peers PeerChanges PeerPolicy Decisions Spent Stats Ping StorageOf GreatestStorage FreeDisk TendDisk DiskUse
 	Backup Verify QuickCheck Dir Log Err Fatal Close`)

@@ -325,6 +325,15 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, cursor string, li
 	return list, list[limit-1].ID, nil
 }
 
+// WorkByPortal returns the number of tasks that run or wait to run for the actor's goals at agents of each other portal,
+// by its id.
+func (s *Service) WorkByPortal(ctx context.Context, actor ident.Actor) (map[string]int, error) {
+	if err := checkRead(actor); err != nil {
+		return nil, err
+	}
+	return s.Store.WorkByPortal(ctx, actor.ID)
+}
+
 // Cancel ends a goal for ever and returns when no agent works for it any more.
 func (s *Service) Cancel(ctx context.Context, actor ident.Actor, id string) (View, error) {
 	g, err := s.changeGoal(ctx, actor, id, flow.Event{Kind: flow.Stopped, Agent: actor.Name,

@@ -64,6 +64,9 @@ type Store interface {
 	OpenGoals(ctx context.Context, ownerID string) ([]Goal, error)
 	// EventsOf returns events of a goal after a number, in order.
 	EventsOf(ctx context.Context, goalID string, after int64, limit int) ([]flow.Event, error)
+	// WorkByPortal returns the number of tasks that run or wait to run for goals of an owner at agents of each other
+	// portal, by its id. Portals without such tasks are left out.
+	WorkByPortal(ctx context.Context, ownerID string) (map[string]int, error)
 }
 
 // Directory finds agents.

@@ -34,6 +34,7 @@ type memory struct {
 	after  func(e flow.Event)
 	fail   error
 	only   flow.Kind // fail is about events of this kind, "" for all
+	abroad map[string]int
 }
 
 func (m *memory) CreateGoal(_ context.Context, g team.Goal, first flow.Event, most int) (team.Goal, bool, error) {
@@ -122,6 +123,8 @@ func (m *memory) GoalsBelow(_ context.Context, id string) ([]team.Goal, error) {
 func (m *memory) OpenGoals(_ context.Context, owner string) ([]team.Goal, error) {
 	return m.list(func(g team.Goal) bool { return g.Open && (owner == "" || g.OwnerID == owner) }), nil
 }
+
+func (m *memory) WorkByPortal(context.Context, string) (map[string]int, error) { return m.abroad, nil }
 
 func (m *memory) EventsOf(_ context.Context, id string, after int64, limit int) (list []flow.Event, err error) {
 	m.mu.Lock()

@@ -35,9 +35,10 @@
     shown = node && node.getAttribute("href");
     card.hidden = !node;
     if (!node) return;
-    const { name, host, state, agents, rtt, reason } = node.dataset;
+    const { name, host, state, agents, rtt, reason, work } = node.dataset;
     const open = Object.assign(document.createElement("a"), { href: shown, textContent: "Open", className: "map-card-open", tabIndex: -1 });
     card.replaceChildren(line(name, "map-card-name"), line(host, "handle"), line(state === "answers" && rtt ? state + " in " + rtt : state), line(agents + " agents"));
+    if (work) card.append(line(work, "map-card-work"));
     if (reason) card.append(line(reason, "quiet"));
     card.append(open);
     const box = card.parentElement.getBoundingClientRect();

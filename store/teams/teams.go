@@ -174,6 +174,24 @@ func (d *Teams) OpenGoals(ctx context.Context, ownerID string) ([]team.Goal, err
 	return goalsOf(list), engine.MapError(err)
 }
 
+// WorkByPortal implements team.Store. The outbox has the tasks that run or wait to run.
+func (d *Teams) WorkByPortal(ctx context.Context, ownerID string) (map[string]int, error) {
+	var list []struct {
+		Portal string `db:"portal_id"`
+		Tasks  int    `db:"tasks"`
+	}
+	if err := d.db.List(ctx, &list, `SELECT e.portal_id, COUNT(*) AS tasks FROM outbox o JOIN tasks t ON t.id = o.ref
+		JOIN elsewhere e ON e.agent_id = t.agent_id
+		WHERE o.topic = 'task' AND t.face = 'goal' AND t.caller_id = ? GROUP BY e.portal_id`, ownerID); err != nil {
+		return nil, engine.MapError(err)
+	}
+	out := make(map[string]int, len(list))
+	for _, r := range list {
+		out[r.Portal] = r.Tasks
+	}
+	return out, nil
+}
+
 // EventsOf implements team.Store.
 func (d *Teams) EventsOf(ctx context.Context, goalID string, after int64, limit int) ([]flow.Event, error) {
 	var list []string

@@ -49,6 +49,7 @@ type Pages struct {
 	// attention lists the matters that wait, figures has the numbers of each day.
 	attention *attention.Service
 	figures   *figures.Service
+	teams     Teams
 }
 
 // Config holds the parts of a portal that the pages need.
@@ -66,6 +67,14 @@ type Config struct {
 	// Attention lists the matters that wait for the operator, Figures has the numbers of each day.
 	Attention *attention.Service
 	Figures   *figures.Service
+	// Teams is nil if the portal has no goals.
+	Teams Teams
+}
+
+// Teams returns the number of tasks that run or wait to run for the actor's goals at agents of each other portal, by its
+// id.
+type Teams interface {
+	WorkByPortal(ctx context.Context, actor ident.Actor) (map[string]int, error)
 }
 
 // Queue returns the state of the queue of tasks, with names for people. Only the operator may read it.
@@ -82,7 +91,7 @@ type Examiner interface {
 func New(cfg Config, examiner Examiner) *Pages {
 	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
 		queue: cfg.Queue, halts: cfg.Halts, examiner: examiner, settings: cfg.Settings, models: cfg.Models,
-		site: cfg.Site, attention: cfg.Attention, figures: cfg.Figures}
+		site: cfg.Site, attention: cfg.Attention, figures: cfg.Figures, teams: cfg.Teams}
 }
 
 const adminPage = 100

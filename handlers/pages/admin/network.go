@@ -32,7 +32,14 @@ const (
 func (d *Pages) network(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	d.peers.Watch()
 	net := d.peers.Map(r.Context())
-	v := d.networkPage(net, r.URL.Query())
+	work := map[string]int{}
+	if d.teams != nil && actor.IsPerson() {
+		var err error
+		if work, err = d.teams.WorkByPortal(r.Context(), actor); err != nil {
+			return err
+		}
+	}
+	v := d.networkPage(net, r.URL.Query(), work)
 	if r.URL.Query().Get("part") == "live" {
 		return d.site.Render(w, r, http.StatusOK, templates.NetworkLive(v))
 	}
@@ -41,7 +48,8 @@ func (d *Pages) network(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.site.Render(w, r, http.StatusOK, templates.Network(p, v))
 }
 
-func (d *Pages) networkPage(net federation.Network, q url.Values) templates.NetworkPage {
+// networkPage returns the page. work has the number of the viewer's tasks at agents of each portal, by its id.
+func (d *Pages) networkPage(net federation.Network, q url.Values, work map[string]int) templates.NetworkPage {
 	v := templates.NetworkPage{Query: strings.TrimSpace(q.Get("q")), State: q.Get("state"), Sort: q.Get("sort"),
 		Portals: 1 + len(net.Portals), Agents: pages.FormatNumber(int64(net.Agents))}
 	states := map[federation.State]int{}
@@ -71,7 +79,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values) templates.Netw
 		rows = nil // the row of this portal is shown on the first, unfiltered page only
 	}
 	for _, p := range fits[from:to] {
-		rows = append(rows, d.portalRow(p))
+		rows = append(rows, d.workRow(p, work))
 	}
 	v.Rows = rows
 	if to < len(fits) {
@@ -83,7 +91,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values) templates.Netw
 		}
 		v.MoreHref = "/network?" + more.Encode()
 	}
-	v.Map = d.mapView(net, self)
+	v.Map = d.mapView(net, self, work)
 	return v
 }
 
@@ -175,6 +183,15 @@ func (d *Pages) portalRow(p federation.Peer) templates.PortalRow {
 	}
 	if !p.HeadIssued.IsZero() {
 		row.HeadAge = pages.FormatSpan(clock.Now().Sub(p.HeadIssued))
+	}
+	return row
+}
+
+// workRow returns the row of a portal with the viewer's tasks at its agents.
+func (d *Pages) workRow(p federation.Peer, work map[string]int) templates.PortalRow {
+	row := d.portalRow(p)
+	if n := work[string(p.ID)]; n > 0 {
+		row.Work = pages.FormatCounted(n, "task", "tasks") + " of your goals there now"
 	}
 	return row
 }

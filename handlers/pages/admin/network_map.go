@@ -52,8 +52,8 @@ func near(p federation.Peer) int {
 }
 
 // mapView returns the map of the network with at most mapMost portals: those that need attention first,
-// then the largest.
-func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templates.NetworkMap {
+// then the largest. work has the number of the viewer's tasks at agents of each portal.
+func (d *Pages) mapView(net federation.Network, self templates.PortalRow, work map[string]int) templates.NetworkMap {
 	v := templates.NetworkMap{Few: len(net.Portals) <= namedWhole}
 	list := slices.Clone(net.Portals)
 	if len(list) > mapMost {
@@ -87,7 +87,7 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 		if !v.Few {
 			x, y = spiralSpot(i)
 		}
-		row := d.portalRow(p)
+		row := d.workRow(p, work)
 		node := templates.MapNode{PortalRow: row, X: x, Y: y, Anchor: labelAfter,
 			R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(row.Name, 14)}
 		if v.Few {
@@ -108,7 +108,8 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 	for i, p := range list {
 		n := v.Nodes[i]
 		at[p.ID] = n
-		v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: n.X, Y2: n.Y, State: string(p.State)})
+		v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: n.X, Y2: n.Y, State: string(p.State),
+			Work: n.Work != ""})
 	}
 	for _, l := range net.Links[:min(len(net.Links), maxVouches)] {
 		a, ok := at[l.From]

@@ -24,7 +24,7 @@ func someNetwork(n int) federation.Network {
 func TestMap_NothingCoversAnything(t *testing.T) {
 	d := new(Pages)
 	for _, n := range []int{0, 1, 2, 3, 5, 8, 9, 10, 12, 13, 14, 15, 20, 30, 42, 60, 200, 240, 241, 1000} {
-		v := d.mapView(someNetwork(n), templates.PortalRow{Name: "Agora", State: "active", Self: true})
+		v := d.mapView(someNetwork(n), templates.PortalRow{Name: "Agora", State: "active", Self: true}, nil)
 		if len(v.Nodes) != min(n, mapMost)+1 || v.Left != max(n-mapMost, 0) || len(v.Lines) > mapMost+maxVouches {
 			t.Errorf("of %d portals: %d nodes, %d left, %d lines", n, len(v.Nodes), v.Left, len(v.Lines))
 		}
@@ -62,7 +62,7 @@ func TestMap_NothingCoversAnything(t *testing.T) {
 
 // TestMap_DotsCanBeEnlarged looks for room for dots of 32 units, which are 14 pixels on a small phone.
 func TestMap_DotsCanBeEnlarged(t *testing.T) {
-	v := new(Pages).mapView(someNetwork(200), templates.PortalRow{Name: "Agora", State: "active", Self: true})
+	v := new(Pages).mapView(someNetwork(200), templates.PortalRow{Name: "Agora", State: "active", Self: true}, nil)
 	for i, a := range v.Nodes {
 		for _, b := range v.Nodes[:i] {
 			if dx, dy := a.X-b.X, a.Y-b.Y; dx*dx+dy*dy < 32*32 {
@@ -80,7 +80,7 @@ func TestMap_StandsStill(t *testing.T) {
 	self := templates.PortalRow{Name: "Agora", State: "active", Self: true}
 	net := someNetwork(30)
 	where := func() (out []string) {
-		for _, n := range d.mapView(net, self).Nodes {
+		for _, n := range d.mapView(net, self, nil).Nodes {
 			out = append(out, fmt.Sprint(n.ID, n.X, n.Y))
 		}
 		slices.Sort(out)
