@@ -138,7 +138,7 @@ func Account(p Page, v AccountView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "Log out</button></form></header><nav class=\"account-jump\" aria-label=\"On this page\"><a href=\"#profile\">Profile</a> <a href=\"#theme\">Theme</a> <a href=\"#notices\">Notices</a> <a href=\"#told\">Notifications</a> <a href=\"#own-usage\">Usage</a> <a href=\"#data-title\">Export and delete</a> <a href=\"#agents-title\">Agents</a> <a href=\"#tokens-title\">Tokens</a> <a href=\"#password-title\">Password</a></nav>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "Log out</button></form></header><nav class=\"account-jump\" aria-label=\"On this page\"><a href=\"#profile\">Profile</a> <a href=\"#theme\">Theme</a> <a href=\"#told\">Notifications</a> <a href=\"#notices\">Notices</a> <a href=\"#own-usage\">Usage</a> <a href=\"#data-title\">Export and delete</a> <a href=\"#agents-title\">Agents</a> <a href=\"#tokens-title\">Tokens</a> <a href=\"#password-title\">Password</a></nav>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
