@@ -37,7 +37,7 @@
     if (!node) return;
     const { name, host, state, agents, rtt, reason, work } = node.dataset;
     const open = Object.assign(document.createElement("a"), { href: shown, textContent: "Open", className: "map-card-open", tabIndex: -1 });
-    card.replaceChildren(line(name, "map-card-name"), line(host, "handle"), line(state === "answers" && rtt ? state + " in " + rtt : state), line(agents + " agents"));
+    card.replaceChildren(line(name, "map-card-name"), line(host, "handle"), line(state === "answers" && rtt ? state + " in " + rtt : state), line(agents));
     if (work) card.append(line(work, "map-card-work"));
     if (reason) card.append(line(reason, "quiet"));
     card.append(open);
@@ -51,7 +51,7 @@
   // The accessible name begins with the visible text (WCAG 2.5.3), or the name of a portal without a label.
   function accessibleName(node) {
     const visible = [...node.querySelectorAll("text")].map((text) => text.textContent).join(" ") || node.dataset.name;
-    const more = [node.dataset.state, node.dataset.agents + " agents"].filter((fact) => !visible.includes(fact));
+    const more = [node.dataset.state, node.dataset.agents].filter((fact) => !visible.includes(fact));
     return [visible, ...more].join(", ");
   }
 

@@ -79,7 +79,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values, work map[strin
 		rows = nil // the row of this portal is shown on the first, unfiltered page only
 	}
 	for _, p := range fits[from:to] {
-		rows = append(rows, d.workRow(p, work))
+		rows = append(rows, withWork(d.portalRow(p), work))
 	}
 	v.Rows = rows
 	if to < len(fits) {
@@ -187,10 +187,9 @@ func (d *Pages) portalRow(p federation.Peer) templates.PortalRow {
 	return row
 }
 
-// workRow returns the row of a portal with the viewer's tasks at its agents.
-func (d *Pages) workRow(p federation.Peer, work map[string]int) templates.PortalRow {
-	row := d.portalRow(p)
-	if n := work[string(p.ID)]; n > 0 {
+// withWork returns the row of a portal with the viewer's tasks at its agents.
+func withWork(row templates.PortalRow, work map[string]int) templates.PortalRow {
+	if n := work[row.ID]; n > 0 {
 		row.Work = pages.FormatCounted(n, "task", "tasks") + " of your goals there now"
 	}
 	return row

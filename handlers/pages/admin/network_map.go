@@ -87,7 +87,7 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow, work m
 		if !v.Few {
 			x, y = spiralSpot(i)
 		}
-		row := d.workRow(p, work)
+		row := withWork(d.portalRow(p), work)
 		node := templates.MapNode{PortalRow: row, X: x, Y: y, Anchor: labelAfter,
 			R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(row.Name, 14)}
 		if v.Few {
