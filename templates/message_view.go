@@ -29,8 +29,8 @@ type MessageView struct {
 	Claim string
 	Data  []DataPart
 	Files []FilePart
-	// Written are the files that the agent wrote into the reader's library in the task. Filed says that the message
-	// looks different for readers with a library, so the page's script fetches it again for them.
+	// Written are the files that the agent wrote into the reader's library in the task. Filed says that the message has
+	// files, which readers with a library may keep, so the page's script fetches it again for them.
 	Written []WrittenRow
 	Filed   bool
 	Edited  bool

@@ -64,6 +64,12 @@ func TestLibrary_UndoAndKeepInChat(t *testing.T) {
 				b.look("library-written")
 				b.resize(s)
 			}
+			if s.scripts {
+				other.until("the answer as it comes", `document.body.innerText.includes("I wrote it down.")`)
+				if eval[bool](other, `Boolean(document.querySelector("[data-filed], .written"))`) {
+					t.Error("another member's page learns of the write")
+				}
+			}
 			other.open("/chat/" + talk)
 			other.says("I wrote it down.")
 			if eval[bool](other, `Boolean(document.querySelector(".written, .keep")) || document.body.innerText.includes("tea.md")`) {

@@ -170,11 +170,11 @@ func (h *Handlers) saveUpload(w http.ResponseWriter, r *http.Request, actor iden
 		}
 		if err == nil && part.FormName() == "folder" {
 			var b []byte
-			if b, err = io.ReadAll(io.LimitReader(part, library.MaxPath)); err == nil {
+			if b, err = io.ReadAll(io.LimitReader(part, library.MaxPath+1)); err == nil {
 				folder = strings.Trim(string(b), "/")
 			}
 		} else if err == nil && part.FormName() == "file" && part.FileName() != "" {
-			to := strings.TrimPrefix(folder+"/"+part.FileName(), "/")
+			to := strings.TrimPrefix(folder+"/"+library.CleanPath(part.FileName()), "/")
 			_, err = h.library.Put(r.Context(), actor, to, library.Draft{Content: part,
 				MediaType: part.Header.Get("Content-Type"), Expect: library.AnyVersion})
 		}

@@ -89,7 +89,7 @@ func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.
 			return err
 		}
 		defer sub.Close()
-		return d.liveSSE(ctx, w, sub, html, r.URL.Query().Get("once") == "1")
+		return d.liveSSE(ctx, w, actor, sub, html, r.URL.Query().Get("once") == "1")
 	}
 	base := serverContext(r)
 	ctx, stop, err := d.guardSocket(base, r, actor)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -308,7 +309,8 @@ func (s *socket) handFrames(b []byte) chat.Taken {
 
 // Push implements chat.Sink. It never blocks.
 func (s *socket) Push(b *chat.Batch) chat.Taken {
-	return s.handFrames(b.Encoded(s.form, func(list []chat.Update) []byte { return s.door.encodeAll(s.form, list) }))
+	frames := b.Encoded(s.form, func(list []chat.Update) []byte { return s.door.encodeAll(s.form, list) })
+	return s.handFrames(slices.Concat(frames, s.door.libraryNotices(s.form, s.reader.actor, b.Updates)))
 }
 
 // Behind implements chat.Sink. It starts a goroutine that sends the missed updates.
@@ -349,6 +351,11 @@ func (s *socket) sendWaiting(ctx context.Context) (sent bool, err error) {
 	for rest := list; len(rest) > 0; {
 		var b []byte
 		b, rest = s.door.encodePart(s.form, rest, resumeBytes)
+		if err := s.writeFrames(b); err != nil {
+			return false, err
+		}
+	}
+	if b := s.door.libraryNotices(s.form, s.reader.actor, list); len(b) > 0 {
 		if err := s.writeFrames(b); err != nil {
 			return false, err
 		}

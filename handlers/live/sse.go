@@ -6,6 +6,7 @@ import (
 
 	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
+	"agentsite/internal/ident"
 )
 
 // readyEvent is the first event of a page's stream. Its arrival proves that no proxy holds events back.
@@ -13,7 +14,8 @@ var readyEvent = []byte("event: ready\ndata: {\"type\":\"ready\"}\n\n")
 
 // liveSSE writes the updates of a subscription. With once it ends after those that wait already, for
 // pages behind proxies that deliver only answers which end.
-func (d *Streams) liveSSE(ctx context.Context, w http.ResponseWriter, sub *chat.Subscription, html, once bool) error {
+func (d *Streams) liveSSE(ctx context.Context, w http.ResponseWriter, actor ident.Actor, sub *chat.Subscription,
+	html, once bool) error {
 	form := plainEvent
 	if html {
 		form = htmlEvent
@@ -28,7 +30,7 @@ func (d *Streams) liveSSE(ctx context.Context, w http.ResponseWriter, sub *chat.
 	if once {
 		for {
 			list, err := sub.Take(ctx)
-			if err != nil || len(list) == 0 || e.Write(d.encodeAll(form, list)) != nil {
+			if err != nil || len(list) == 0 || e.Write(d.encodeFor(form, actor, list)) != nil {
 				return nil
 			}
 		}
@@ -38,7 +40,7 @@ func (d *Streams) liveSSE(ctx context.Context, w http.ResponseWriter, sub *chat.
 		if err != nil {
 			return nil, err
 		}
-		return d.encodeAll(form, []chat.Update{u}), nil
+		return d.encodeFor(form, actor, []chat.Update{u}), nil
 	})
 	return nil
 }

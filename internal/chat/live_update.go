@@ -58,7 +58,7 @@ type ReadMark struct {
 }
 
 // Forms is the number of encodings of an update that can be cached; protocol endpoints number theirs from 0.
-const Forms = 4
+const Forms = 5
 
 // memo caches the encodings of an update for all of its readers.
 type memo struct {

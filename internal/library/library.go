@@ -3,7 +3,9 @@
 package library
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -116,8 +118,8 @@ type Store interface {
 	Versions(ctx context.Context, personID, path string, before, limit int) ([]Version, error)
 	// WrittenBy returns up to limit versions that agents wrote in tasks into the library of a person, the newest first.
 	WrittenBy(ctx context.Context, personID string, taskIDs []string, limit int) ([]Written, error)
-	// HasWritten reports whether an agent wrote in a task into any library.
-	HasWritten(ctx context.Context, taskID string) (bool, error)
+	// OwnersOf returns the ids of the persons into whose libraries an agent wrote in a task.
+	OwnersOf(ctx context.Context, taskID string) ([]string, error)
 	// PutShare stores a link with the hash of its secret; a Conflict fault beyond MaxShares.
 	PutShare(ctx context.Context, s Share, secretHash string) error
 	// Shares returns the links of a person that have not expired, of one file if path is not "", the newest first.
@@ -167,7 +169,8 @@ func CheckPath(p string) (string, error) {
 		case len(name) > MaxName:
 			return "", fault.Field("path", "has a name that is too long")
 		case name != plaintext.OneLine(name) || strings.ContainsFunc(name, isForbidden):
-			return "", fault.Field("path", "has characters that names cannot have: control characters, \\ or spaces at an end")
+			return "", fault.Field("path", "has characters that names cannot have: control characters, \\, "+
+				"spaces at an end or two in a row")
 		}
 	}
 	return p, nil
@@ -175,6 +178,46 @@ func CheckPath(p string) (string, error) {
 
 func isForbidden(r rune) bool {
 	return r == '\\' || unicode.IsControl(r) || r == utf8.RuneError || unicode.IsSpace(r) && r != ' '
+}
+
+// CleanPath returns a path from a program or a disk, such as the name of a file that an agent made, without the
+// characters that names cannot have, and with names that are cut to MaxName. The whole may still be too long.
+func CleanPath(p string) string {
+	var names []string
+	for name := range strings.SplitSeq(norm.NFC.String(strings.ToValidUTF8(p, "")), "/") {
+		name = strings.Map(func(r rune) rune {
+			if isForbidden(r) {
+				return ' '
+			}
+			return r
+		}, name)
+		if name = plaintext.OneLine(name); name != "" && name != "." && name != ".." {
+			names = append(names, fitName(name, "", MaxName))
+		}
+	}
+	return cmp.Or(strings.Join(names, "/"), "file")
+}
+
+// maxEnding bounds the ending of a name in bytes, such as ".md", which stays when a name is cut.
+const maxEnding = 16
+
+// fitName returns a name with a suffix before its ending, in at most limit bytes.
+func fitName(name, suffix string, limit int) string {
+	ending := path.Ext(name)
+	if ending == name || len(ending) > maxEnding {
+		ending = ""
+	}
+	stem, end := strings.TrimSuffix(name, ending), suffix+ending
+	if room := max(limit-len(end), 0); len(stem) > room {
+		stem = strings.TrimRight(strings.ToValidUTF8(stem[:room], ""), " ")
+	}
+	return stem + end
+}
+
+// numberedPath returns a path with a number in its name, such as "notes/tea (2).md".
+func numberedPath(p string, n int) string {
+	dir, name := path.Split(p)
+	return dir + fitName(name, fmt.Sprintf(" (%d)", n), min(MaxName, MaxPath-len(dir)))
 }
 
 // checkFolder returns a folder with its final slash, "" for the whole library.

@@ -3,9 +3,7 @@ package library
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"path"
 	"strings"
 
 	"agentsite/internal/clock"
@@ -265,8 +263,9 @@ func (s *Service) write(ctx context.Context, owner ident.Actor, v Version, expec
 // maxKept is the number of names that Keep tries.
 const maxKept = 100
 
-// Keep copies a content that the actor may read, such as a file of a conversation, to a path of the library. If another
-// content is there, its name gets a number, so that the name of a file that an agent made replaces nothing.
+// Keep copies a content that the actor may read, such as a file of a conversation, to the path of the library that
+// CleanPath makes of name. If another content or a folder is there, the name gets a number, so that the name of a file
+// that an agent made replaces nothing. A Conflict fault if all numbers are taken.
 func (s *Service) Keep(ctx context.Context, actor ident.Actor, hash, name string) (Version, error) {
 	if err := checkAccount(actor); err != nil {
 		return Version{}, err
@@ -276,23 +275,32 @@ func (s *Service) Keep(ctx context.Context, actor ident.Actor, hash, name string
 		return Version{}, err
 	}
 	defer r.Close()
-	ext := path.Ext(name)
-	for n, to := 1, name; ; n++ {
+	name = CleanPath(name)
+	for n, to := 1, name; n <= maxKept; n++ {
 		if n > 1 {
-			to = fmt.Sprintf("%s (%d)%s", strings.TrimSuffix(name, ext), n, ext)
+			to = numberedPath(name, n)
 		}
-		f, err := s.Find(ctx, actor, to)
-		if err == nil && f.Hash == c.Hash {
-			return s.store.VersionAt(ctx, actor.ID, f.Path, f.Version)
-		}
-		if err == nil && f.Hash != "" && n < maxKept {
-			continue
-		}
-		if err != nil && !fault.Is(err, fault.NotFound) {
+		if to, err = CheckPath(to); err != nil {
 			return Version{}, err
 		}
-		return s.put(ctx, actor, to, Draft{Content: r, MediaType: c.MediaType}, Writer{})
+		f, err := s.store.FileAt(ctx, actor.ID, to)
+		switch {
+		case err == nil && f.Hash == c.Hash:
+			return s.store.VersionAt(ctx, actor.ID, f.Path, f.Version)
+		case err == nil && f.Hash != "":
+			continue
+		case err != nil && !fault.Is(err, fault.NotFound):
+			return Version{}, err
+		}
+		below, err := s.store.Files(ctx, actor.ID, to+"/", "", 1)
+		if err != nil {
+			return Version{}, err
+		}
+		if len(below) == 0 {
+			return s.put(ctx, actor, to, Draft{Content: r, MediaType: c.MediaType, Expect: f.Version}, Writer{})
+		}
 	}
+	return Version{}, fault.New(fault.Conflict, "There are %d files with the name %.200q already.", maxKept, name)
 }
 
 // Delete writes a version that says that the file is deleted, which RollBack takes back.
@@ -402,10 +410,10 @@ func (s *Service) WrittenBy(ctx context.Context, actor ident.Actor, taskIDs []st
 	return s.store.WrittenBy(ctx, actor.ID, taskIDs, foundFiles)
 }
 
-// HasWritten reports whether an agent wrote in a task into any library. It names no person and no file.
-func (s *Service) HasWritten(ctx context.Context, taskID string) (bool, error) {
+// OwnersOf returns the ids of the persons into whose libraries an agent wrote in a task. Only they may learn of it.
+func (s *Service) OwnersOf(ctx context.Context, taskID string) ([]string, error) {
 	if taskID == "" {
-		return false, nil
+		return []string{}, nil
 	}
-	return s.store.HasWritten(ctx, taskID)
+	return s.store.OwnersOf(ctx, taskID)
 }

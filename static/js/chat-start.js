@@ -24,6 +24,7 @@
           case "presence": chat.people.onPresence(e); break;
           case "typing": chat.people.onTyping(e); break;
           case "read": chat.people.onRead(e); break;
+          case "library": if (isSeq(e.seq)) chat.window.refresh(e.seq); break;
           default: // event types of later versions
         }
       },

@@ -147,7 +147,7 @@
     personal(el);
     if (old) exchange(old, el);
     else place(el);
-    if ("filed" in el.dataset && root.dataset.meKind !== "guest") chat.window.refresh(seqOf(el)); // for the reader's library
+    if ("filed" in el.dataset && root.dataset.meKind !== "guest") chat.window.refresh(seqOf(el)); // to keep its files
   }
 
   function exchange(old, el) {

@@ -13,7 +13,7 @@
   const pollsBeforeSocket = 100; // then the network may have changed
   const steady = 5000; // a stream that held this long was a good one
   const over = new Set([401, 403, 404, 410]);
-  const names = ["message", "delta", "task", "presence", "typing", "read", "news"];
+  const names = ["message", "delta", "task", "presence", "typing", "read", "library", "news"];
 
   /**
    * live keeps a stream open. path() is its address as of now, probe an address that answers 401, 403 or 404 when there

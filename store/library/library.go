@@ -283,12 +283,11 @@ func (d *Library) WrittenBy(ctx context.Context, personID string, taskIDs []stri
 	return out, nil
 }
 
-// HasWritten implements library.Store.
-func (d *Library) HasWritten(ctx context.Context, taskID string) (bool, error) {
-	var n int
-	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM (SELECT 1 FROM library_versions
-		WHERE task_id = ? AND task_id <> '' LIMIT 1) AS found`, taskID)
-	return n > 0, engine.MapError(err)
+// OwnersOf implements library.Store.
+func (d *Library) OwnersOf(ctx context.Context, taskID string) (ids []string, err error) {
+	err = d.db.List(ctx, &ids, `SELECT DISTINCT person_id FROM library_versions
+		WHERE task_id = ? AND task_id <> '' ORDER BY person_id`, taskID)
+	return ids, engine.MapError(err)
 }
 
 func (d *Library) versions(ctx context.Context, query string, args ...any) ([]library.Version, error) {

@@ -264,7 +264,7 @@ func (d *Renderer) MessageHTML(m chat.Message) string {
 	}
 	// Rendered as a guest sees it, so that nothing private to one reader reaches the others.
 	v := d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest}))
-	v.Filed = v.Gone == "" && (HasFiles(m) || d.hasWritten(m))
+	v.Filed = v.Gone == "" && HasFiles(m)
 	return d.renderFragment(key, m.ID, v)
 }
 
@@ -276,16 +276,13 @@ func HasFiles(m chat.Message) bool {
 	})
 }
 
-// hasWritten reports whether the agent wrote in the task of its message into a library.
-func (d *Renderer) hasWritten(m chat.Message) bool {
-	if d.library == nil || m.Sender.Kind != "agent" {
-		return false
+// LibraryOwners returns the ids of the persons into whose libraries the agent wrote in the task of its message. The
+// page of each of them shows more of the message than those of other readers, who must not learn of it.
+func (d *Renderer) LibraryOwners(ctx context.Context, m chat.Message) ([]string, error) {
+	if d.library == nil || m.Sender.Kind != "agent" || !m.Now.UnsaidAt.IsZero() {
+		return []string{}, nil
 	}
-	has, err := d.library.HasWritten(context.Background(), m.TaskID)
-	if err != nil {
-		d.log.Warn("look for files of a task", "error", err)
-	}
-	return has
+	return d.library.OwnersOf(ctx, m.TaskID)
 }
 
 // renderFragment renders a view and caches the HTML under key. It returns "" and logs the error if that

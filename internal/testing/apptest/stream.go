@@ -49,8 +49,9 @@ type Stream struct {
 	close func()
 }
 
-// Socket opens a live stream of a conversation as a WebSocket. It is closed when the test ends.
-func (c *Client) Socket(conversation string) *Stream {
+// Socket opens a live stream of a conversation as a WebSocket. It is closed when the test ends. query begins with a
+// question mark, if given.
+func (c *Client) Socket(conversation string, query ...string) *Stream {
 	c.t.Helper()
 	req := c.Request(context.Background(), http.MethodGet, "", nil)
 	h := http.Header{}
@@ -58,7 +59,8 @@ func (c *Client) Socket(conversation string) *Stream {
 		h.Set("Authorization", v)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	conn, _, err := websocket.Dial(ctx, c.p.Base+"/api/v1/conversations/"+conversation+"/live", &websocket.DialOptions{HTTPClient: c.HTTP, HTTPHeader: h, Host: c.p.Host})
+	conn, _, err := websocket.Dial(ctx, c.p.Base+"/api/v1/conversations/"+conversation+"/live"+strings.Join(query, ""),
+		&websocket.DialOptions{HTTPClient: c.HTTP, HTTPHeader: h, Host: c.p.Host})
 	if err != nil {
 		cancel()
 		c.t.Fatal(err)
@@ -70,11 +72,12 @@ func (c *Client) Socket(conversation string) *Stream {
 	})
 }
 
-// Events opens a live stream of a conversation as server-sent events. It is closed when the test ends.
-func (c *Client) Events(conversation string) *Stream {
+// Events opens a live stream of a conversation as server-sent events. It is closed when the test ends. query begins
+// with a question mark, if given.
+func (c *Client) Events(conversation string, query ...string) *Stream {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	req := c.Request(ctx, http.MethodGet, "/api/v1/conversations/"+conversation+"/live", nil)
+	req := c.Request(ctx, http.MethodGet, "/api/v1/conversations/"+conversation+"/live"+strings.Join(query, ""), nil)
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
