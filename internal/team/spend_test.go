@@ -109,3 +109,17 @@ func TestSpend_TheBudgetHoldsOverTheTree(t *testing.T) {
 		}
 	})
 }
+
+// Only the owner of goals sees at which portals agents work for them.
+func TestWorkByPortal_IsThatOfTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := led(t)
+		w.memory.abroad = map[string]int{"p1": 2}
+		if got, err := w.Service.WorkByPortal(t.Context(), ada); err != nil || got["p1"] != 2 {
+			t.Errorf("%v, %v", got, err)
+		}
+		if _, err := w.Service.WorkByPortal(t.Context(), ident.Actor{}); !fault.Is(err, fault.Unauthenticated) {
+			t.Errorf("a guest: %v", err)
+		}
+	})
+}
