@@ -47,6 +47,8 @@ type meter struct {
 
 	mu   sync.Mutex // guards logs, which another goroutine writes
 	logs []task.Traced
+
+	files map[string]int // the bytes of each artifact, by its name
 }
 
 // errOveruse ends a run that calls more than it may: the reason as a sentence.
@@ -74,6 +76,8 @@ func (r *run) Call(ctx context.Context, name string, arg []byte) (out []byte, er
 	case "status":
 		r.keeper.Status(string(arg))
 		return out, nil
+	case "artifact":
+		return nil, r.addArtifact(arg)
 	case "find", "ask":
 		text, failed := r.useTool(ctx, name, arg)
 		if failed {

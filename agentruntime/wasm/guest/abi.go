@@ -199,7 +199,7 @@ func logBlock(_ context.Context, in *instance, s []uint64) {
 }
 
 // PortalFunctions are the names of the portal's own functions: each takes a block and returns one.
-var PortalFunctions = []string{"reply", "status", "find", "ask", "memory", "library", "model"}
+var PortalFunctions = []string{"reply", "status", "artifact", "find", "ask", "memory", "library", "model"}
 
 // HTTPFunction is the name of the portal's function behind Extism's HTTP request.
 const HTTPFunction = "http"
