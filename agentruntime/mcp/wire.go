@@ -234,7 +234,8 @@ func (w *wire) mendBody(resp *http.Response, x *exchange, source *body) string {
 	}
 	switch {
 	case media == "text/event-stream":
-		resp.Body = &readCloser{&mendStream{in: in, mend: mend}, source}
+		resp.Body = &readCloser{&mendStream{in: in, mend: mend,
+			old: w.stream && resp.Request.Method == http.MethodGet}, source}
 	case media == "application/json":
 		resp.Body = &readCloser{&mendWhole{in: in, source: source, mend: mend}, source}
 		resp.ContentLength = -1
