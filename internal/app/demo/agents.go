@@ -44,9 +44,9 @@ type tool struct {
 
 // functions maps the names in agents.json to the functions of agents and tools.
 var functions = map[string]work{
-	"dates": aboutMatch(isoDate, describeDay), "dissectURL": aboutMatch(webAddress, firstField(dissectURL)),
+	"dates": aboutMatch(writtenDate, describeDay), "dissectURL": aboutMatch(webAddress, firstField(dissectURL)),
 	"explainStatus": aboutNumber(explainStatus), "formatJSON": aboutText(formatJSON),
-	"fromBase64": fromBase64, "moon": aboutMatch(isoDate, describeMoon), "network": aboutText(describeRange),
+	"fromBase64": fromBase64, "moon": aboutMatch(writtenDate, describeMoon), "network": aboutText(describeRange),
 	"primeFactors": aboutNumber(primeFactors), "romanNumerals": aboutNumber(romanNumerals),
 	"sortLines": aboutText(sortLines), "textStatistics": aboutText(textStatistics), "toBase64": toBase64,
 }

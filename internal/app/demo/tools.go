@@ -465,18 +465,38 @@ func isAre(n int) string {
 	return "are"
 }
 
-var isoDate = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
+// writtenDate matches 2026-12-24, 24 December 2026, 24th of Dec. 2026, and December 24, 2026.
+var writtenDate = regexp.MustCompile(`(?i)\b([0-9]{4})-([0-9]{2})-([0-9]{2})\b|` +
+	`\b([0-9]{1,2})(?:st|nd|rd|th)?(?: of)? (` + monthNames + `)\.?,? ([0-9]{4})\b|` +
+	`\b(` + monthNames + `)\.? ([0-9]{1,2})(?:st|nd|rd|th)?,? ([0-9]{4})\b`)
 
-// describeDay describes the day of an ISO date in a text, today without one, or the time between
-// two dates.
-func describeDay(in string) (string, error) {
-	var days []time.Time
-	for _, s := range isoDate.FindAllString(in, 2) {
-		d, err := time.Parse(time.DateOnly, s)
+const monthNames = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|` +
+	`oct(?:ober)?|nov(?:ember)?|dec(?:ember)?`
+
+// findDates returns the first dates in a text, at most n. A day that does not exist is an error.
+func findDates(in string, n int) (days []time.Time, err error) {
+	for _, m := range writtenDate.FindAllStringSubmatch(in, n) {
+		text, layout := m[1]+"-"+m[2]+"-"+m[3], time.DateOnly
+		switch {
+		case m[5] != "":
+			text, layout = m[4]+" "+m[5][:3]+" "+m[6], "2 Jan 2006"
+		case m[7] != "":
+			text, layout = m[8]+" "+m[7][:3]+" "+m[9], "2 Jan 2006"
+		}
+		d, err := time.Parse(layout, text)
 		if err != nil {
-			return "", sorryf("There is no day %s.", s)
+			return nil, sorryf("There is no day %s.", m[0])
 		}
 		days = append(days, d)
+	}
+	return days, nil
+}
+
+// describeDay describes the day of a date in a text, today without one, or the time between two dates.
+func describeDay(in string) (string, error) {
+	days, err := findDates(in, 2)
+	if err != nil {
+		return "", err
 	}
 	if len(days) == 2 {
 		n := int(math.Abs(days[1].Sub(days[0]).Hours() / 24))
@@ -516,16 +536,15 @@ var newMoon = time.Date(2000, time.January, 6, 18, 14, 0, 0, time.UTC)
 
 const synodic = 29.530588853
 
-// describeMoon describes the phase of the moon on the day of an ISO date in a text, today without
-// one. Mean phases are used, so it may be wrong by some hours.
+// describeMoon describes the phase of the moon on the day of a date in a text, today without one. Mean phases are used, so it may be wrong by some hours.
 func describeMoon(in string) (string, error) {
 	at := clock.Now().UTC()
-	if s := isoDate.FindString(in); s != "" {
-		d, err := time.Parse(time.DateOnly, s)
-		if err != nil {
-			return "", sorryf("There is no day %s.", s)
-		}
-		at = d.Add(12 * time.Hour)
+	days, err := findDates(in, 1)
+	if err != nil {
+		return "", err
+	}
+	if len(days) > 0 {
+		at = days[0].Add(12 * time.Hour)
 	}
 	age := math.Mod(at.Sub(newMoon).Hours()/24, synodic)
 	if age < 0 {
