@@ -3,7 +3,7 @@
 // ordinary user again, and judges the difference by the bars of issue "One
 // account cannot harm another". The program prints a table, and ends with status 1 when a bar is missed.
 //
-//	go run ./bench/abuse                      all rows: about eleven minutes
+//	go run ./bench/abuse                      all rows: about seven minutes
 //	go run ./bench/abuse -quick               to see that it works
 //	go run ./bench/abuse -rows account,room
 package main
