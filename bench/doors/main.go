@@ -41,7 +41,7 @@ func run(args []string) error {
 	}
 	b := &bench{Bench: proc.Bench{Rounds: 5, Round: 1200 * time.Millisecond, Rows: []string{"a2a", "mcp"}}}
 	b.Init("doors")
-	b.Flags.IntVar(&b.people, "people", 1, "accounts that call, each with a token")
+	b.Flags.IntVar(&b.people, "people", 64, "accounts that call, each with a token: one may be in 10,000 conversations only")
 	b.Flags.StringVar(&b.connections, "c", "16,64", "connections that call at once, one line of row a2a for each; row mcp takes the first")
 	return b.Run(args, b.prepare, func(name string) error {
 		return map[string]func() error{"a2a": b.a2a, "mcp": b.mcp}[name]()
