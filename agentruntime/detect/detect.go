@@ -54,7 +54,7 @@ func readAll(ctx context.Context, attempts []func(context.Context) reading) []re
 	var wg sync.WaitGroup
 	for i, attempt := range attempts {
 		wg.Go(func() {
-			// The readers parse what a stranger's server answers, and no handler recovers here.
+			// The parsers of the server's answers may panic, and no handler recovers in this goroutine.
 			defer func() {
 				if p := recover(); p != nil {
 					out[i] = reading{err: fmt.Errorf("panic while reading a description: %v\n%s", p, debug.Stack())}

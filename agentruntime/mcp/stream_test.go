@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/testing/agenttest"
 )
 
-// oldServer is a server of the transport of 2024-11-05, whose bytes are those of the field.
+// oldServer is a server of the HTTP+SSE transport of 2024-11-05. It writes its stream in the forms of real servers.
 type oldServer struct {
 	first    string // the stream begins with it; ORIGIN is the server's own
 	event    string // an answer, with MESSAGE in it

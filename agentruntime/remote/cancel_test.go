@@ -208,7 +208,7 @@ func (p panicking) RoundTrip(r *http.Request) (*http.Response, error) {
 	panic("hostile answer")
 }
 
-// The worker recovers what panics in Run; a panic after Run has returned must not end the portal.
+// A panic in Run reaches the worker, which recovers it. A panic after Run has returned is logged.
 func TestRun_RecoversWhileItWaitsForTheName(t *testing.T) {
 	for after, want := range map[time.Duration]bool{0: true, 3 * time.Second: false} {
 		synctest.Test(t, func(t *testing.T) {

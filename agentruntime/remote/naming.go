@@ -68,7 +68,7 @@ func (b *inbox) startRead() {
 	go func() {
 		defer close(b.done)
 		defer func() {
-			// Reading parses what a stranger's server answers, and no worker recovers here.
+			// The parser of the remote agent's answers may panic, and no worker recovers in this goroutine.
 			if p := recover(); p != nil {
 				b.last = received{panicked: fmt.Sprintf("%v\n%s", p, debug.Stack())}
 			}
@@ -82,7 +82,7 @@ func (r *run) named() bool { return r.at.Task != "" || r.adopted }
 
 // cancelUnnamed cancels, in the background, a task that the agent has not named: it waits for the name up to namingTime
 // and until Close. startRead of the inbox was called, and cancelUnnamed closes the inbox. When the portal stops, or
-// maxNaming requests wait already, nothing is waited for, and the agent may complete the task.
+// maxNaming requests wait already, it closes the request at once, and the agent may complete the task.
 func (d *A2A) cancelUnnamed(ctx context.Context, c *a2a.Client, b *inbox) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,16 +23,26 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// notebook writes numbered notes to a conversation and keeps which were acknowledged and which were refused.
+// notebook writes numbered notes to a conversation and records the acknowledged and the refused ones.
 type notebook struct {
 	*ordinary
 	written, refused []string
 	strange          []string // refusals that are neither 503 nor 507
 }
 
+// notebook opens a conversation of p and writes 20 notes to it, all of which must be acknowledged.
 func (s *site) notebook(p *person) (*notebook, error) {
 	o, err := s.notes(p)
-	return &notebook{ordinary: o}, err
+	if err != nil {
+		return nil, err
+	}
+	n := &notebook{ordinary: o}
+	for range 20 {
+		if ok, err := n.note(); err != nil || !ok {
+			return nil, fmt.Errorf("write the first notes: %v %w", n.strange, err)
+		}
+	}
+	return n, nil
 }
 
 // note writes one note. An error is a connection that failed: its outcome is unknown.
@@ -54,8 +64,8 @@ func (n *notebook) note() (acknowledged bool, err error) {
 	return false, nil
 }
 
-// check reads the notes and returns what is wrong with them: an acknowledged note that is missing or there twice, a
-// refused one that is there, a refusal with another status than 503 and 507.
+// check reads the notes. It returns an error if an acknowledged note is missing or stored twice, if a refused note is
+// stored, or if a refusal had another status than 503 and 507.
 func (n *notebook) check() error {
 	count := make(map[string]int)
 	after := int64(0)
@@ -100,7 +110,7 @@ func (n *notebook) check() error {
 	return errors.Join(errs...)
 }
 
-// addSteps adds the line of a row that is judged by its steps.
+// addSteps adds the result line of a row whose bar is that all steps succeed.
 func (b *bench) addSteps(what, bar string, steps []error) {
 	result := "all work"
 	if err := errors.Join(steps...); err != nil {
@@ -129,11 +139,6 @@ func (b *bench) lockedDatabase() error {
 	if err != nil {
 		return err
 	}
-	for range 20 {
-		if ok, err := n.note(); err != nil || !ok {
-			return fmt.Errorf("a note before the lock: %v %w", n.strange, err)
-		}
-	}
 	db, err := sqlx.Open("sqlite", "file:"+filepath.Join(s.dir, sqlite.FileName)+"?_busy_timeout=5000&_txlock=immediate")
 	if err != nil {
 		return err
@@ -149,7 +154,7 @@ func (b *bench) lockedDatabase() error {
 	var steps []error
 	var slowest time.Duration
 	ended := make(chan error, 1)
-	go func() { // writes one after the other, as an impatient person does
+	go func() { // one write after the other
 		for time.Since(began) < held {
 			if _, err := n.note(); err != nil {
 				ended <- err
@@ -191,8 +196,9 @@ func (s *site) recovers(n *notebook, limit time.Duration) error {
 	}
 }
 
-// failingSync runs the portal on a disk whose fsync fails from some moment on. The portal must acknowledge nothing
-// more, even if the disk recovers, until it is started again, and then have all that it acknowledged.
+// failingSync runs the portal on a disk and makes each fsync fail after the first notes. From then on the portal must
+// acknowledge no write until its next start, even if the disk recovers. After the start all acknowledged notes must be
+// stored.
 func (b *bench) failingSync() error {
 	program := filepath.Join(b.Dir, "powerloss")
 	build := exec.Command("go", "build", "-o", program, ".")
@@ -215,18 +221,13 @@ func (b *bench) failingSync() error {
 	if err != nil {
 		return err
 	}
-	for range 20 {
-		if ok, err := n.note(); err != nil || !ok {
-			return fmt.Errorf("a note before the failure: %v %w", n.strange, err)
-		}
-	}
 	var steps []error
 	unknown := 0
 	if err := disk.SetFails(true); err != nil {
 		return err
 	}
 	for i := range 20 {
-		if i == 10 { // The disk says that it is well again, but the changes are lost.
+		if i == 10 { // fsync succeeds again, but the unsynced changes are lost.
 			if err := disk.SetFails(false); err != nil {
 				return err
 			}
@@ -241,7 +242,7 @@ func (b *bench) failingSync() error {
 	}
 	fmt.Fprintf(b.Out, "fsync: %d notes refused, %d without an answer\n", len(n.refused), unknown)
 	s.Kill()
-	// The next start sees what is safe on the disk, as after a power cut.
+	// The next start gets only the synced data of the disk, as after a power cut.
 	image := filepath.Join(b.Dir, "after-fsync")
 	if _, err := disk.Cut(image, 0, 0); err != nil {
 		return err
@@ -261,9 +262,10 @@ func (b *bench) failingSync() error {
 func (b *bench) killedUpgrades() error {
 	newest := sqlite.SchemaVersion()
 	var steps []error
-	var between, finished int
+	var unfinished, finished int
 	length := time.Second // of an upgrade, from the start of the process until it is done
-	for i := range b.Pick(5, 50) {
+	kills := b.Pick(5, 50)
+	for i := range kills + 1 { // the first upgrade is not disturbed
 		from := 2 + int64(i)*7%(newest-2)
 		dir, err := os.MkdirTemp(b.Dir, "upgrade-")
 		if err != nil {
@@ -278,7 +280,7 @@ func (b *bench) killedUpgrades() error {
 		serve := func() *exec.Cmd {
 			return exec.Command(b.Portal, "serve", "--data", dir, "--log-level", "error", "--network", "off", "--listen", "127.0.0.1:0")
 		}
-		if i == 0 { // one undisturbed start shows how long it takes
+		if i == 0 { // its time is the range of the moments
 			began := time.Now()
 			p, err := proc.Start("portal", serve().Args[0], serve().Args[1:]...)
 			if err != nil {
@@ -293,7 +295,7 @@ func (b *bench) killedUpgrades() error {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		time.Sleep(length * time.Duration(i) / time.Duration(b.Pick(5, 50)))
+		time.Sleep(length * time.Duration(i) / time.Duration(kills+1))
 		cmd.Process.Kill()
 		cmd.Wait()
 		have, err := schemaOf(dir)
@@ -301,7 +303,7 @@ func (b *bench) killedUpgrades() error {
 		case err != nil:
 			steps = append(steps, step(fmt.Sprintf("killed upgrade %d from schema %d", i, from), err))
 		case have == from:
-			between++
+			unfinished++
 		case have == newest:
 			finished++
 		default:
@@ -322,7 +324,7 @@ func (b *bench) killedUpgrades() error {
 		}
 		os.RemoveAll(dir)
 	}
-	fmt.Fprintf(b.Out, "upgrades: %d kills before the end of the upgrade, %d after it\n", between, finished)
+	fmt.Fprintf(b.Out, "upgrades: %d kills before the end of the upgrade, %d after it\n", unfinished, finished)
 	b.addSteps("upgrades killed at 50 moments", "wholly old or new (SAFETY F25)", steps)
 	return nil
 }

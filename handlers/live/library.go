@@ -15,9 +15,9 @@ import (
 // are read once for all readers.
 const ownersForm = htmlEvent + 1
 
-// libraryNotices returns the frames that tell the page of a reader in whose library the agents of messages wrote, so
-// that it fetches those messages again; nil mostly, and for all other readers. The messages themselves are encoded
-// once for all readers, who must not learn of it.
+// libraryNotices returns a frame for each message whose agent wrote into the reader's library, so that the reader's page
+// fetches that message again; nil if there is none. The messages themselves are encoded once for all readers, so they
+// must not show such a write.
 func (d *Streams) libraryNotices(form int, reader ident.Actor, list []chat.Update) (out []byte) {
 	if form != htmlFrame && form != htmlEvent || !reader.IsPerson() || !reader.May(ident.AccountAll) {
 		return nil

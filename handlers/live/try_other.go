@@ -4,7 +4,7 @@ package live
 
 import "net"
 
-// attempt is not implemented on this system: newAttempt returns nil, and every write may block.
+// attempt has no implementation for this operating system: newAttempt returns nil, and every write may block.
 type attempt struct{}
 
 func newAttempt(net.Conn) *attempt { return nil }
