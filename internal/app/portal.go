@@ -383,8 +383,8 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db,
-		Replica: p.replica, Peers: p.peers, Keyring: p.newKeyring(), Examiner: p, Rooms: p.chats, Agents: p.hub,
+	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, URL: p.URL(), Accounts: p.accounts,
+		DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.newKeyring(), Examiner: p, Rooms: p.chats, Agents: p.hub,
 		Programs: keptPrograms{p}, Log: p.log}); err != nil {
 		return err
 	}

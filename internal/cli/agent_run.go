@@ -35,8 +35,7 @@ type agentRun struct {
 }
 
 func agentRunFlags(fs *flags) {
-	fs.portal = "http://127.0.0.1:8080"
-	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to connect to")
+	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to connect to; "+portalDefault)
 	fs.addSetting(&fs.token, "token", "AGENTSITE_TOKEN",
 		"API `TOKEN` of the account that owns the agent, with the scope agents:write")
 	fs.hideDefault("token")
@@ -53,12 +52,13 @@ func agentRunFlags(fs *flags) {
 // runAgentRun connects to a portal as an agent that runs a command for each task. It reconnects after a
 // broken connection, until a signal stops it or the portal refuses it.
 func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
-	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(fs.portal, "/")))
+	portal, advice := fs.choosePortal(ctx)
+	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(portal, "/")))
 	switch {
 	case len(args) == 0:
 		return usagef("name the command to run, after --; for example: agentsite agent run --name shout -- tr a-z A-Z")
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return usagef("--portal %q: write the portal's address, for example https://portal.example", fs.portal)
+		return usagef("--portal %q: write the portal's address, for example https://portal.example", portal)
 	case fs.token == "":
 		return usagef("--token: an agent needs an API token of the account that owns it; make one at %s/account, "+
 			"or on the portal's machine by `agentsite token add --scope agents:write`, and put it into AGENTSITE_TOKEN",
@@ -91,8 +91,8 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 		},
 		Lost: func(err error, wait time.Duration) {
 			if !troubled { // report a series of failed attempts only once
-				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again\n", u,
-					record.CleanLine(linkTrouble(err, fs.run.name).Error()))
+				fmt.Fprintf(out, "agentsite: no connection to %s (%s)%s; trying again\n", u,
+					record.CleanLine(linkTrouble(err, fs.run.name).Error()), advice)
 			}
 			troubled = true
 		},

@@ -65,7 +65,7 @@ func runChat(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("chat", args, least, 1<<10); err != nil {
 		return err
 	}
-	c, err := newClient(fs)
+	c, err := newClient(ctx, fs)
 	if err != nil {
 		return err
 	}

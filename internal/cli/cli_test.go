@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -274,3 +275,34 @@ func TestPassphrase_FirstLineOfAFile(t *testing.T) {
 		t.Error(s, err)
 	}
 }
+
+func TestChoosePortal_SaysWhatToDoWithoutOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fs := newFlags(env{getenv: func(name string) string {
+		if name == "AGENTSITE_DATA" {
+			return dir
+		}
+		return ""
+	}}, command{name: "chat"})
+	portalFlags(fs)
+	address, advice := fs.choosePortal(t.Context())
+	if address != usualPortal || !strings.Contains(advice, dir) || !strings.Contains(advice, "agentsite serve") ||
+		!strings.Contains(advice, "--portal") {
+		t.Errorf("%q %q", address, advice)
+	}
+	fs.portal = "https://portal.example"
+	if address, advice := fs.choosePortal(t.Context()); address != "https://portal.example" || advice != "" {
+		t.Errorf("the given portal: %q %q", address, advice)
+	}
+	c := client{base: "http://portal.invalid", advice: "; start one", http: &http.Client{Transport: refusing{}}}
+	if err := c.callJSON(t.Context(), http.MethodGet, "/", nil, nil); err == nil ||
+		err.Error() != "the portal http://portal.invalid does not answer: refused; start one" {
+		t.Error(err)
+	}
+}
+
+// refusing is a network that no request passes.
+type refusing struct{}
+
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }

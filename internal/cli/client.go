@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,27 +15,47 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/internal/control"
 	"agentsite/internal/weborigin"
 )
 
 // client calls the API of one portal. Without a token it acts as a guest, whose session is in the
 // cookies.
 type client struct {
-	base  string
-	token string
-	http  *http.Client
+	base   string
+	token  string
+	advice string // appended to the error of a portal that does not answer
+	http   *http.Client
 }
 
-func newClient(fs *flags) (*client, error) {
-	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(fs.portal, "/")))
+// usualPortal is the address of a portal that was started without settings.
+const usualPortal = "http://127.0.0.1:8080"
+
+// choosePortal returns the address of the portal that a command calls: the given one, else that of the portal that runs
+// on the data folder, else usualPortal. The advice says what to do if nothing answers at an address that was not given.
+func (fs *flags) choosePortal(ctx context.Context) (address, advice string) {
+	if fs.portal != "" {
+		return fs.portal, ""
+	}
+	dir := cmp.Or(fs.e.getenv("AGENTSITE_DATA"), fs.cfg.Data)
+	if address, ok := control.RunningAddress(ctx, dir); ok {
+		return address, ""
+	}
+	return usualPortal, fmt.Sprintf("; no portal of yours runs on %s either: start one with `agentsite serve`, or name "+
+		"another with --portal", dir)
+}
+
+func newClient(ctx context.Context, fs *flags) (*client, error) {
+	portal, advice := fs.choosePortal(ctx)
+	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(portal, "/")))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, usagef("--portal %q: write the portal's address, for example http://127.0.0.1:8080", fs.portal)
+		return nil, usagef("--portal %q: write the portal's address, for example "+usualPortal, portal)
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	return &client{base: u.String(), token: fs.token, http: &http.Client{Jar: jar}}, nil
+	return &client{base: u.String(), token: fs.token, advice: advice, http: &http.Client{Jar: jar}}, nil
 }
 
 // apiError is an error object of the API.
@@ -78,7 +99,7 @@ func (c *client) doRequest(req *http.Request) (*http.Response, error) {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
-		return nil, fmt.Errorf("the portal %s does not answer: %w", c.base, err)
+		return nil, fmt.Errorf("the portal %s does not answer: %w%s", c.base, err, c.advice)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil

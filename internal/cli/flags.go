@@ -252,9 +252,11 @@ func tokenFlags(fs *flags) {
 	fs.Var(&fs.expires, "expires", "how long the token is good, for example 90d; at most 366d; `TIME`")
 }
 
+// portalDefault describes which portal commands call without --portal.
+const portalDefault = "default the one that runs on ./data, else " + usualPortal
+
 func portalFlags(fs *flags) {
-	fs.portal = "http://127.0.0.1:8080"
-	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to talk to")
+	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to talk to; "+portalDefault)
 	fs.addSetting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN`; without one you are a guest")
 	fs.hideDefault("token")
 }

@@ -77,7 +77,7 @@ func runGoal(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("goal", args, 1, 1<<10); err != nil {
 		return err
 	}
-	c, err := newClient(fs)
+	c, err := newClient(ctx, fs)
 	if err != nil {
 		return err
 	}

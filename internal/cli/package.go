@@ -83,7 +83,7 @@ func runPackagePublish(ctx context.Context, e env, fs *flags, args []string) err
 	if err := checkArgs("package publish", args, 0, 1); err != nil {
 		return err
 	}
-	c, err := newClient(fs)
+	c, err := newClient(ctx, fs)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func runPackageFetch(ctx context.Context, e env, fs *flags, args []string) error
 	if err := checkArgs("package fetch", args, 1, 1); err != nil {
 		return err
 	}
-	c, err := newClient(fs)
+	c, err := newClient(ctx, fs)
 	if err != nil {
 		return err
 	}

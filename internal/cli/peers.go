@@ -54,7 +54,7 @@ func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) err
 		fs.portal = ""
 	}
 	if fs.portal != "" {
-		c, err := newClient(fs)
+		c, err := newClient(ctx, fs)
 		if err != nil {
 			return err
 		}

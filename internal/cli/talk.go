@@ -11,7 +11,7 @@ import (
 )
 
 func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
-	c, err := newClient(fs)
+	c, err := newClient(ctx, fs)
 	if err != nil {
 		return err
 	}

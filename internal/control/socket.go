@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"agentsite/handlers/api"
@@ -100,6 +101,7 @@ type Server struct {
 // ServerConfig holds the parts of the running portal on which the socket operates.
 type ServerConfig struct {
 	Dir      string
+	URL      string // address of the portal, for commands that use its API
 	Accounts *account.Service
 	DB       *store.DB
 	Replica  *replica.Replica // nil without a network
@@ -144,6 +146,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 			_ = json.NewEncoder(w).Encode(out)
 		})
 	}
+	op("address", func(context.Context, controlRequest) (any, error) { return cfg.URL, nil })
 	op("user.add", func(ctx context.Context, in controlRequest) (any, error) {
 		return nil, local.AddUser(ctx, in.Name, in.Password, in.Operator)
 	})
@@ -302,6 +305,34 @@ func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
 			return d.DialContext(ctx, "unix", socket.name)
 		},
 	}}}, true
+}
+
+// addressWait bounds the question for the address of a running portal.
+const addressWait = 2 * time.Second
+
+// RunningAddress returns the address of the portal that runs on a data folder, for commands that use its API. The second
+// result is false if none answers, if it is of a version that does not say its address, and if its socket is another
+// user's: callers send their token to the address, and must not follow a socket that somebody left in a shared folder.
+func RunningAddress(ctx context.Context, dir string) (string, bool) {
+	info, err := os.Lstat(filepath.Join(dir, controlSocket))
+	if err != nil {
+		return "", false
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
+		return "", false
+	}
+	ctx, cancel := context.WithTimeout(ctx, addressWait)
+	defer cancel()
+	c, ok := dialControl(ctx, dir)
+	if !ok {
+		return "", false
+	}
+	defer c.Close()
+	var address string
+	if err := c.callOp(ctx, "address", controlRequest{}, &address); err != nil {
+		return "", false
+	}
+	return address, address != ""
 }
 
 func (c *remoteControl) postOp(ctx context.Context, op string, in controlRequest) (*http.Response, error) {

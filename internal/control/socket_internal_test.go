@@ -169,3 +169,34 @@ func TestServer_RestoresTheSocket(t *testing.T) {
 		t.Error("the socket is there after the end")
 	}
 }
+
+// Commands that use the API find the portal that runs on a folder by its socket, unless that is another user's.
+func TestRunningAddress_IsThatOfTheOwnPortal(t *testing.T) {
+	t.Parallel()
+	dir, ctx := t.TempDir(), t.Context()
+	if address, ok := RunningAddress(ctx, dir); ok {
+		t.Errorf("an empty folder has a portal at %s", address)
+	}
+	s, err := Listen(ServerConfig{Dir: dir, URL: "http://portal.example:81", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, stop := context.WithCancel(ctx)
+	done := make(chan error)
+	go func() { done <- s.Run(run) }()
+	if address, ok := RunningAddress(ctx, dir); !ok || address != "http://portal.example:81" {
+		t.Error(address, ok)
+	}
+	if os.Geteuid() == 0 { // others may not give a file away
+		if err := os.Lchown(filepath.Join(dir, controlSocket), 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		if address, ok := RunningAddress(ctx, dir); ok {
+			t.Errorf("the socket of another user sends commands to %s", address)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
