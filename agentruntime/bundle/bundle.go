@@ -108,10 +108,10 @@ var entries = []entry{
 	{"tables", "Table reader", "Answers questions about a table that you paste as CSV or JSON: filters, groups, " +
 		"sums, sorts." +
 		byRules, hub.Skill{ID: "query", Name: "Query a table",
-		Description: "select, where, group by, order by and limit on pasted CSV or JSON.",
+		Description: "select, where, group by, order by and limit on pasted CSV or JSON; “as csv” returns a file.",
 		Tags:        []string{"csv", "json", "query", "spreadsheet"},
 		Examples: []string{"city,amount\nRome,12\nOslo,7\nRome,3\nselect city, sum(amount) group by city",
-			`[{"name":"Ada","age":36},{"name":"Bob","age":41}] where age > 40`}}},
+			`[{"name":"Ada","age":36},{"name":"Bob","age":41}] where age > 40 as csv`}}},
 	{"diff", "Text differences", "Shows the differences of two texts line by line, and applies a patch to a " +
 		"text." + byRules,
 		hub.Skill{ID: "diff", Name: "Compare and patch texts",

@@ -74,6 +74,36 @@ func (b *tab) axe(name string, prepare func()) {
 	b.scheme("light")
 }
 
+// checked is a tab in which axeHere runs axe, if AGENTSITE_TEST_AXE names it.
+func (b *tab) checked() *tab {
+	b.t.Helper()
+	if path := os.Getenv("AGENTSITE_TEST_AXE"); path != "" && b.screen.scripts {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return b.axed(string(source))
+	}
+	return b
+}
+
+// axeHere checks the page as it is, light and dark, in a tab that is checked.
+func (b *tab) axeHere(name string) {
+	b.t.Helper()
+	if !b.screen.scripts || !eval[bool](b, `Boolean(window.axe)`) {
+		return
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
+		eval[bool](b, axeRun)
+		b.until("what axe finds", "window.__axe")
+		for _, f := range eval[[]string](b, "window.__axe") {
+			b.t.Errorf("%s at %d, %s: %s", name, b.screen.width, scheme, f)
+		}
+	}
+	b.scheme("light")
+}
+
 // TestAxe has axe look at the main pages: what it finds is a failure.
 func TestAxe(t *testing.T) {
 	onlyDrawn(t)

@@ -17,109 +17,83 @@ import (
 	"agentsite/internal/testing/racetest"
 )
 
-// keeperSource replaces what the program of the template does: it remembers, says what it remembers, and writes a file.
-const keeperSource = `	out := map[string]any{"text": "I keep what you like."}
+// keeperSource is the program that the author writes in the place of the template's: it remembers, says what it
+// remembers, and writes a file.
+const keeperSource = `//go:build wasip1
+
+package main
+
+import "strings"
+
+//go:wasmexport run
+func run() int32 {
+	var in struct {
+		Text     string
+		Memories []struct{ Text string }
+	}
+	if readInput(&in) != nil {
+		return 1
+	}
+	text := "I keep what you like."
 	verb, rest, _ := strings.Cut(in.Text, ": ")
 	switch verb {
 	case "remember":
-		out["text"] = "Noted. " + call(memory, map[string]string{"remember": rest})
+		text = call(memory, map[string]string{"remember": rest})
 	case "write":
-		out["text"] = "Done. " + call(library, map[string]string{"write": "notes/tea.md", "text": rest})
+		text = call(library, map[string]string{"write": "notes/tea.md", "text": rest})
 	case "what do I like?":
-		out["text"] = "I know nothing of you."
+		text = "I know nothing of you."
 		for _, m := range in.Memories {
-			out["text"] = "I remember: " + m.Text
+			text = "I remember: " + m.Text
 		}
 	}
-`
-
-// keeperCalls are the functions of the portal that it calls.
-const keeperCalls = `//go:wasmimport extism:host/user memory
-func memory(at uint64) uint64
-
-//go:wasmimport extism:host/user library
-func library(at uint64) uint64
-
-//go:wasmimport extism:host/env length
-func length(at uint64) uint64
-
-//go:wasmimport extism:host/env load_u8
-func loadByte(at uint64) uint32
-
-// call calls a function of the portal and returns its result, or the reason why it did nothing.
-func call(f func(uint64) uint64, arg map[string]string) string {
-	b, _ := json.Marshal(arg)
-	at := alloc(uint64(len(b)))
-	for i, c := range b {
-		storeByte(at+uint64(i), uint32(c))
-	}
-	at = f(at)
-	b = make([]byte, length(at))
-	for i := range b {
-		b[i] = byte(loadByte(at + uint64(i)))
-	}
-	var out struct{ Text, Error string }
-	if err := json.Unmarshal(b, &out); err != nil {
-		return err.Error()
-	}
-	return out.Text + out.Error
+	writeOutput(map[string]any{"text": text})
+	return 0
 }
 
-//go:wasmexport run
+func call(function func(uint64) uint64, arg map[string]string) string {
+	text, err := callPortal(function, arg)
+	if err != nil {
+		return "Not done: " + err.Error()
+	}
+	return "Done. " + text
+}
+
+func main() {}
 `
 
-// writeKeeper makes the folder of the template for Go, changes its program and manifest as an author does, and builds it.
+// writeKeeper makes the folder of the template for Go, writes a program and the manifest as an author does, and builds it.
 func writeKeeper(t *testing.T) (manifest, module []byte) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tea-keeper")
 	if err := scaffold.MakeFolder(dir, "go"); err != nil {
 		t.Fatal(err)
 	}
-	change := func(name string, edit func(string) string) []byte {
-		path := filepath.Join(dir, name)
-		b, err := os.ReadFile(path)
-		if err == nil {
-			b = []byte(edit(string(b)))
-			err = os.WriteFile(path, b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+	file := filepath.Join(dir, scaffold.ManifestFile)
+	var m map[string]any
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(b, &m)
 	}
-	between := func(s, from, to, with string) string {
-		head, rest, _ := strings.Cut(s, from)
-		_, tail, ok := strings.Cut(rest, to)
-		if !ok {
-			t.Fatalf("the template has no %q before %q", from, to)
-		}
-		return head + with + to + tail
+	if err != nil {
+		t.Fatal(err)
 	}
-	change("main.go", func(s string) string {
-		s = between(s, "	out := map", "	b, _ = json.Marshal(out)", keeperSource)
-		s = strings.Replace(s, "//go:wasmexport run\n", keeperCalls, 1)
-		s = strings.Replace(s, "Text, Answer string", "Memories []struct{ Text string }\n		Text, Answer string", 1)
-		return strings.NewReplacer("	\"fmt\"\n", "", "	\"strconv\"\n", "").Replace(s)
-	})
-	manifest = change(scaffold.ManifestFile, func(s string) string {
-		var m map[string]any
-		if err := json.Unmarshal([]byte(s), &m); err != nil {
-			t.Fatal(err)
-		}
-		m["summary"] = "Keeps what people like."
-		m["grants"] = []map[string]string{{"name": "memory", "why": "To know what you like."}, {"name": "library", "why": "To write it down."}}
-		b, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	})
+	m["summary"] = "Keeps what people like."
+	m["grants"] = []map[string]string{{"name": "memory", "why": "To know what you like."}, {"name": "library", "why": "To write it down."}}
+	if manifest, err = json.Marshal(m); err == nil {
+		err = os.WriteFile(file, manifest, 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "main.go"), []byte(keeperSource), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out bytes.Buffer
 	if err := scaffold.BuildModule(t.Context(), dir, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.Bytes())
 	}
-	module, err := scaffold.ReadModule(dir)
-	if err != nil {
+	if module, err = scaffold.ReadModule(dir); err != nil {
 		t.Fatal(err)
 	}
 	return manifest, module
@@ -140,7 +114,7 @@ func TestHosted_FromTheTemplateToAnotherPortal(t *testing.T) {
 	}
 	t.Parallel()
 	manifest, module := writeKeeper(t)
-	for name, s := range walked("desk") {
+	for name, s := range walked("desk", "phone") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			picture := strings.ReplaceAll(name, " ", "-")
@@ -148,17 +122,20 @@ func TestHosted_FromTheTemplateToAnotherPortal(t *testing.T) {
 			c := apptest.Start(t, func(c *app.Config) { c.Join = a.URL() })
 			ann, bob, ben := a.Operator(t, "ann"), c.Operator(t, "bob"), c.User(t, "ben")
 
-			author := visit(t, root, a, s).as(ann)
+			author := visit(t, root, a, s).as(ann).checked()
 			author.extra = compileTime
 			author.open("/packages/new")
+			author.axeHere("the form of a package")
 			author.upload("#manifest", "agentsite.json", manifest)
 			author.upload("#module", "program.wasm", module)
 			author.fill("#ask", "hello")
 			author.press(`button[name="try"]`)
 			author.says("I keep what you like.")
 			author.shot("hosted-try-"+picture, true)
+			author.axeHere("the tried package")
 			author.press(`button[name="publish"]`)
 			author.until("the page of the package", `location.pathname === "/packages/tea-keeper"`)
+			author.axeHere("the published package")
 			author.clean("the author's pages")
 
 			far := "/packages/tea-keeper@" + a.Host
@@ -168,7 +145,7 @@ func TestHosted_FromTheTemplateToAnotherPortal(t *testing.T) {
 			}) {
 				t.Fatal("the other portal does not know the package")
 			}
-			operator := visit(t, root, c, s).as(bob)
+			operator := visit(t, root, c, s).as(bob).checked()
 			operator.extra = compileTime
 			operator.open(far)
 			operator.says("To know what you like.")
@@ -178,29 +155,34 @@ func TestHosted_FromTheTemplateToAnotherPortal(t *testing.T) {
 			operator.fill("#name", "keeper")
 			operator.has(`label.check input[name="public"]:checked`)
 			operator.shot("hosted-grants-"+picture, true)
+			operator.axeHere("the grants that a package asks for")
 			operator.press(`form[action$="/host"] .form-end button`)
 			operator.until("the page of the agent", `location.pathname === "/agents/keeper"`)
+			operator.axeHere("the agent that runs a package")
 			operator.clean("the operator's pages")
 
-			b := visit(t, root, c, s).as(ben)
+			b := visit(t, root, c, s).as(ben).checked()
 			b.extra = compileTime
 			talk := func() { b.open("/chat/" + ben.Conversation("keeper")) }
 			talk()
 			b.send("remember: I like green tea.")
 			b.answered("has not") // allowed yet
 			b.open("/account/memories?agent=keeper")
+			b.axeHere("the memory, not allowed yet")
 			b.press(`button[name="decision"][value="allow"]`)
 			talk()
 			b.send("remember: I like green tea.")
-			b.answered("Noted.")
+			b.answered("Done.")
 			talk()
 			b.send("what do I like?")
 			b.answered("I remember: I like green tea.")
 			b.open("/account/memories?agent=keeper")
 			b.says("I like green tea.")
 			b.shot("hosted-memory-"+picture, true)
+			b.axeHere("the memory")
 			b.press(`form.row-actions[action$="/delete"] button`)
 			b.says("Nothing is remembered")
+			b.axeHere("the erased memory")
 			talk()
 			b.send("what do I like?")
 			b.answered("I know nothing of you.")
@@ -210,17 +192,20 @@ func TestHosted_FromTheTemplateToAnotherPortal(t *testing.T) {
 			b.fill("#agent", "keeper")
 			b.fill("#tool", "library_write")
 			b.fill("#scope", "notes/")
+			b.axeHere("the permission to write")
 			b.press(`form[action="/account/grants"] button[value="allow"]`)
 			talk()
 			b.send("write: Green tea.")
 			b.answered("is version 1 now")
 			b.until("the written file", `Boolean(document.querySelector(".written form button"))`)
 			b.shot("hosted-written-"+picture, false)
+			b.axeHere("the written file")
 			if got := ben.Do(http.MethodGet, "/api/v1/library/notes/tea.md", nil).Body; got != "Green tea." {
 				t.Errorf("written: %q", got)
 			}
 			b.press(".written button")
 			b.says("Undone: the file is as it was before.")
+			b.axeHere("the write that was undone")
 			if got := ben.Do(http.MethodGet, "/api/v1/library/notes/tea.md", nil).Status; got != http.StatusNotFound {
 				t.Errorf("undone, the file answers %d", got)
 			}

@@ -33,25 +33,8 @@ func TestHosting_ProgramsReturnFiles(t *testing.T) {
 	stream := ada.Socket(talk)
 	id := ada.Say(talk, "go").Tasks[0].ID
 	stream.Answered(id)
-	var out struct {
-		Artifacts []struct {
-			Name  string
-			Parts []struct{ URL, Filename, MediaType string }
-		}
-	}
-	if err := json.Unmarshal([]byte(ada.Must(http.MethodGet, "/api/v1/tasks/"+id, nil, http.StatusOK).Body), &out); err != nil {
-		t.Fatal(err)
-	}
-	if len(out.Artifacts) != 1 || out.Artifacts[0].Name != "report.csv" || len(out.Artifacts[0].Parts) != 1 {
-		t.Fatalf("artifacts: %+v", out)
-	}
-	part := out.Artifacts[0].Parts[0]
-	if part.Filename != "report.csv" || part.MediaType != "text/csv" {
-		t.Errorf("the part: %+v", part)
-	}
-	path := part.URL[strings.Index(part.URL, "/files/"):]
-	if got := ada.Must(http.MethodGet, path, nil, http.StatusOK).Body; got != "tea,3\n" {
-		t.Errorf("the file: %q", got)
+	if name, mediaType, text := returnedFile(t, ada, id); name != "report.csv" || mediaType != "text/csv" || text != "tea,3\n" {
+		t.Errorf("the file %q of the type %q has %q", name, mediaType, text)
 	}
 	if page := ada.Must(http.MethodGet, "/chat/"+talk, nil, http.StatusOK).Body; !strings.Contains(page, "report.csv") {
 		t.Error("the page of the conversation does not show the file")
@@ -68,4 +51,24 @@ func TestHosting_ProgramsReturnFiles(t *testing.T) {
 			t.Errorf("%.60s: %q", c[0], got)
 		}
 	}
+}
+
+// returnedFile loads the only file of a task.
+func returnedFile(t *testing.T, c *apptest.Client, id string) (name, mediaType, text string) {
+	t.Helper()
+	var out struct {
+		Artifacts []struct {
+			Name  string
+			Parts []struct{ URL, Filename, MediaType string }
+		}
+	}
+	if err := json.Unmarshal([]byte(c.Must(http.MethodGet, "/api/v1/tasks/"+id, nil, http.StatusOK).Body), &out); err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Artifacts) != 1 || len(out.Artifacts[0].Parts) != 1 || out.Artifacts[0].Name != out.Artifacts[0].Parts[0].Filename {
+		t.Fatalf("artifacts: %+v", out)
+	}
+	part := out.Artifacts[0].Parts[0]
+	path := part.URL[strings.Index(part.URL, "/files/"):]
+	return part.Filename, part.MediaType, c.Must(http.MethodGet, path, nil, http.StatusOK).Body
 }

@@ -309,17 +309,22 @@ func TestManual_Host(t *testing.T) {
 	}
 }
 
-// splitsBills asks an agent that is made of the example.
-func splitsBills(t *testing.T, c *apptest.Client, agent string) {
+// splitsBills asks an agent that is made of the example, and returns the id of the task that answered.
+func splitsBills(t *testing.T, c *apptest.Client, agent string) string {
 	t.Helper()
 	talk := c.Conversation(agent)
-	person := actor{c, t, talk, c.Socket(talk)}
-	if got := person.say("84.60"); !strings.Contains(got, "How many people") {
-		t.Fatalf("%s: 84.60: %q", agent, got)
+	stream := c.Socket(talk)
+	var answer apptest.Event
+	for _, x := range []struct{ say, want string }{{"84.60", "How many people"}, {"4", "21.15"}} {
+		seq := c.Say(talk, x.say).Seq
+		answer = stream.Wait("the answer to "+x.say, func(e apptest.Event) bool {
+			return e.Type == "message" && e.Seq > seq && (e.Kind == "text" || e.Task.State != "") && e.Sender.Kind == "agent"
+		})
+		if got := answer.Plain(); !strings.Contains(got, x.want) {
+			t.Fatalf("%s: %s: %q", agent, x.say, got)
+		}
 	}
-	if got := person.say("4"); !strings.Contains(got, "21.15") {
-		t.Fatalf("%s: 4: %q", agent, got)
-	}
+	return answer.Task.ID
 }
 
 // The templates of packages are built and answer. Those that need tools which are not here are skipped; bench/nightly
@@ -352,7 +357,11 @@ func TestPackages_Templates(t *testing.T) {
 				t.Fatal(err)
 			}
 			rob := apptest.Start(t).Operator(t, "rob")
-			splitsBills(t, rob, program(t, rob.NewToken(), b, nil))
+			task := splitsBills(t, rob, program(t, rob.NewToken(), b, nil))
+			const want = "person,pays\n1,21.15\n2,21.15\n3,21.15\n4,21.15\n"
+			if name, _, text := returnedFile(t, rob, task); name != "bill.csv" || text != want {
+				t.Errorf("the file %q has %q", name, text)
+			}
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 const tablesHelp = "Send a table as CSV or JSON, and below or above it a query, such as\n\n" +
 	"```\nselect city, sum(amount) where amount > 10 group by city order by sum(amount) desc limit 5\n```\n\n" +
 	"Without a query you get its columns. A later query without a table is about the last one. " +
+	"End with `as csv` to get the rows as a file. " +
 	"Functions are count, sum, avg, min and max; comparisons are =, !=, <, <=, >, >= and contains."
 
 // table is a table of texts.
@@ -29,27 +30,40 @@ const (
 	maxShown = 50
 )
 
-func answerTables(text string, earlier []string) string {
+// answerTables answers a query about the table of the message, or about the last table before it. A query that ends
+// with "as csv", and one with more rows than the text shows, returns all of them as a file too.
+func answerTables(text string, earlier []string) Reply {
 	t, q, err := findTable(text)
 	for i := len(earlier) - 1; i >= 0 && t == nil && err == nil; i-- {
 		t, _, err = findTable(earlier[i])
 	}
+	q, asFile := cutFileWish(q)
 	switch {
 	case err != nil:
-		return "The table cannot be read: " + err.Error() + "."
+		return Reply{Text: "The table cannot be read: " + err.Error() + "."}
 	case t == nil:
-		return tablesHelp
-	case q == "":
-		return t.describe()
+		return Reply{Text: tablesHelp}
+	case q == "" && !asFile:
+		return Reply{Text: t.describe()}
 	}
 	query, err := parseQuery(q)
 	if err == nil {
 		var out *table
 		if out, err = query.run(t); err == nil {
-			return out.show()
+			return out.reply(asFile)
 		}
 	}
-	return "The query cannot be used: " + err.Error() + ". The columns are " + strings.Join(t.head, ", ") + "."
+	columns := strings.Join(t.head, ", ")
+	return Reply{Text: "The query cannot be used: " + err.Error() + ". The columns are " + columns + "."}
+}
+
+// cutFileWish removes the "as csv" at the end of a query.
+func cutFileWish(q string) (query string, asFile bool) {
+	words := strings.Fields(strings.TrimRight(q, "; ."))
+	if n := len(words); n >= 2 && strings.EqualFold(words[n-2], "as") && strings.EqualFold(words[n-1], "csv") {
+		return strings.Join(words[:n-2], " "), true
+	}
+	return q, false
 }
 
 // findTable returns the table in a message, nil if there is none, and the query around it.
@@ -263,14 +277,41 @@ func (t *table) setField(row *[]string, name, text string) error {
 	return nil
 }
 
-// show returns the table as Markdown, with the number of its rows.
-func (t *table) show() string {
+// tableFile is the name of the file with the rows of an answer, maxTableFile its greatest size in bytes: no portal
+// takes a larger one.
+const (
+	tableFile    = "table.csv"
+	maxTableFile = 512 << 10
+)
+
+// reply returns the first rows as Markdown with the number of all, and all rows as a file if that is asked for or the
+// text does not show them.
+func (t *table) reply(asFile bool) Reply {
 	n := len(t.rows)
-	text := writeTable(t.head, t.rows[:min(n, maxShown)])
-	if n > maxShown {
-		return text + fmt.Sprintf("\nThe first %d of %s.", maxShown, countOf(n, "row"))
+	shown := min(n, maxShown)
+	r := Reply{Text: writeTable(t.head, t.rows[:shown]) + "\n" + countOf(n, "row") + "."}
+	if shown < n {
+		r.Text = writeTable(t.head, t.rows[:shown]) + fmt.Sprintf("\nThe first %d of %s.", shown, countOf(n, "row"))
 	}
-	return text + "\n" + countOf(n, "row") + "."
+	if !asFile && shown == n {
+		return r
+	}
+	r.FileName, r.File = tableFile, t.csv()
+	if len(r.File) > maxTableFile {
+		r.FileName, r.File = "", ""
+		r.Text += fmt.Sprintf(" There is no file of all rows, as it would be larger than %d KiB.", maxTableFile>>10)
+	} else {
+		r.Text += " All rows are in the file " + tableFile + "."
+	}
+	return r
+}
+
+func (t *table) csv() string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write(t.head) // a strings.Builder takes everything
+	_ = w.WriteAll(t.rows)
+	return b.String()
 }
 
 // describe returns the columns of the table: the kind of their values, how many different values, and the range.

@@ -10,9 +10,14 @@ import (
 // Names are the names of the programs, which are those of their agents.
 var Names = []string{"tables", "diff", "rates", "planner", "summary"}
 
-// Answer returns the answer of a program to a message, in Markdown. earlier has the earlier messages of other
-// participants, oldest first.
-func Answer(program, text string, earlier []string) string {
+// Reply is the answer of a program: a text in Markdown and, if it has a FileName, a file.
+type Reply struct {
+	Text, FileName, File string
+}
+
+// Answer returns the answer of a program to a message. earlier has the earlier messages of other participants, oldest
+// first.
+func Answer(program, text string, earlier []string) Reply {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	if strings.HasPrefix(text, "@") { // a mention of the agent
 		if _, rest, ok := strings.Cut(text, " "); ok {
@@ -23,15 +28,15 @@ func Answer(program, text string, earlier []string) string {
 	case "tables":
 		return answerTables(text, earlier)
 	case "diff":
-		return answerDiff(text)
+		return Reply{Text: answerDiff(text)}
 	case "rates":
-		return answerRates(text)
+		return Reply{Text: answerRates(text)}
 	case "planner":
-		return answerPlanner(text)
+		return Reply{Text: answerPlanner(text)}
 	case "summary":
-		return answerSummary(text)
+		return Reply{Text: answerSummary(text)}
 	}
-	return "There is no program " + program + "."
+	return Reply{Text: "There is no program " + program + "."}
 }
 
 // cutBlocks returns the contents of the fenced blocks of a Markdown text, and the text around them.

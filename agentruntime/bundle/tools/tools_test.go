@@ -65,11 +65,43 @@ func TestAnswer(t *testing.T) {
 		{"summary", "hi", nil, []string{"Send a text"}},
 		{"none", "hi", nil, []string{"no program"}},
 	} {
-		got := Answer(c.program, c.text, c.earlier)
+		got := Answer(c.program, c.text, c.earlier).Text
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s of %q:\n%s\nlacks %q", c.program, c.text, got, want)
 			}
+		}
+	}
+}
+
+// The rows of a query are a file if the person asks for it, or if the answer does not show all. A file is bounded.
+func TestTables_ReturnFiles(t *testing.T) {
+	t.Parallel()
+	many := func(n, width int) string {
+		return "n,text\n" + strings.Repeat("1,"+strings.Repeat("a", width)+"\n", n)
+	}
+	const asked = "city,amount\nRome,12\n\"Santa Fe, NM\",40\n"
+	for _, c := range []struct {
+		text, file, says string
+		size             int // of the file, if it is not given
+	}{
+		{text: sales + "select city, amount where amount > 10", says: "2 rows."},
+		{text: sales + "select city, amount where amount > 10 as csv", file: asked, says: "2 rows. All rows are in the file"},
+		{text: "Select city, amount where amount > 10 As CSV.\n\n" + sales, file: asked, says: "table.csv"},
+		{text: `[{"a":"x\ny"},{"a":"\"z\""}] as csv`, file: "a\n\"x\ny\"\n\"\"\"z\"\"\"\n", says: "2 rows."},
+		{text: sales + `select city where city contains "as csv"`, says: "0 rows."},
+		{text: sales + "select town as csv", says: "no column"},
+		{text: "as csv", says: "Send a table"},
+		{text: many(maxShown, 3) + "select *", says: "50 rows."},
+		{text: many(maxShown+1, 3) + "select *", size: 7 + 6*(maxShown+1), says: "The first 50 of 51 rows. All rows are in"},
+		{text: many(600, 1000) + "select *", says: "The first 50 of 600 rows. There is no file"},
+	} {
+		got := Answer("tables", c.text, nil)
+		if c.size > 0 && len(got.File) == c.size {
+			c.file = got.File
+		}
+		if got.File != c.file || (got.FileName == tableFile) != (c.file != "") || !strings.Contains(got.Text, c.says) {
+			t.Errorf("%.60q: file %.60q named %q, text %.200q", c.text, got.File, got.FileName, got.Text)
 		}
 	}
 }
@@ -106,8 +138,8 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, name := range Names {
-			if Answer(name, text, []string{text}) == "" {
-				t.Errorf("%s answers nothing to %q", name, text)
+			if r := Answer(name, text, []string{text}); r.Text == "" || len(r.File) > maxTableFile {
+				t.Errorf("%s answers %q and a file of %d bytes to %q", name, r.Text, len(r.File), text)
 			}
 		}
 	})

@@ -69,7 +69,8 @@ func MakeFolder(dir, lang string) error {
 	if err := os.WriteFile(filepath.Join(dir, ManifestFile), append(b, '\n'), 0o644); err != nil {
 		return err
 	}
-	readme := "# " + name + "\n\nSend it an amount, such as `84.60`, and it asks how many people share it.\n"
+	readme := "# " + name + "\n\nSend it an amount, such as `84.60`, and it asks how many people share it. The " +
+		"answer has a file with a line for each.\n"
 	if err := os.WriteFile(filepath.Join(dir, ReadmeFile), []byte(readme), 0o644); err != nil {
 		return err
 	}
