@@ -375,22 +375,21 @@ func (n *nearRows) addRow(row uint32, distance int) {
 // up to which there are want rows, or limit if there are fewer. Rows of documents that are not allowed are left out.
 func (s *Store) findRows(q *Query, want, limit int, allowed []uint64, b *Scratch) int {
 	n := nearRows{list: b.rows[:0], counts: make([]int, s.dims+1), limit: min(limit, s.dims), want: want}
+	var distances [chunkRows]uint16
 	for k, c := range s.chunks {
-		first := uint32(k * chunkRows)
 		if s.words() == 4 {
-			s.findShort(q, c, first, allowed, &n)
-			continue
+			measureShort(&distances, c.codes, [4]uint64(q.code))
+		} else {
+			measureAny(&distances, c.codes, q.code)
 		}
-		for i, doc := range c.docs {
-			if doc == none || allowed != nil && !hasBit(allowed, doc) {
+		first, limit := uint32(k*chunkRows), n.limit
+		for i, d := range distances {
+			if int(d) > limit {
 				continue
 			}
-			d := 0
-			for k, w := range c.codes[i*s.words() : (i+1)*s.words()] {
-				d += bits.OnesCount64(w ^ q.code[k])
-			}
-			if d <= n.limit {
-				n.addRow(first+uint32(i), d)
+			if doc := c.docs[i]; doc != none && (allowed == nil || hasBit(allowed, doc)) {
+				n.addRow(first+uint32(i), int(d))
+				limit = n.limit
 			}
 		}
 	}
@@ -398,22 +397,25 @@ func (s *Store) findRows(q *Query, want, limit int, allowed []uint64, b *Scratch
 	return n.limit
 }
 
-// findShort adds the rows of a chunk with codes of four words.
-func (s *Store) findShort(q *Query, c *chunk, first uint32, allowed []uint64, n *nearRows) {
-	q0, q1, q2, q3 := q.code[0], q.code[1], q.code[2], q.code[3]
-	codes, limit := c.codes, n.limit
-	for i, doc := range c.docs {
-		if len(codes) < 4 {
-			break
+// measureShort stores the number of bits in which each code of a chunk differs from a query's, for codes of four
+// words. It does nothing else, so that all that it needs stays in registers: it is most of the work of a search.
+func measureShort(distances *[chunkRows]uint16, codes []uint64, q [4]uint64) {
+	codes = codes[:4*chunkRows]
+	for i := range distances {
+		c := codes[4*i:][:4]
+		distances[i] = uint16(bits.OnesCount64(c[0]^q[0]) + bits.OnesCount64(c[1]^q[1]) +
+			bits.OnesCount64(c[2]^q[2]) + bits.OnesCount64(c[3]^q[3]))
+	}
+}
+
+// measureAny is measureShort for codes of any number of words.
+func measureAny(distances *[chunkRows]uint16, codes, q []uint64) {
+	for i := range distances {
+		d := 0
+		for k, w := range codes[i*len(q):][:len(q)] {
+			d += bits.OnesCount64(w ^ q[k])
 		}
-		d := bits.OnesCount64(codes[0]^q0) + bits.OnesCount64(codes[1]^q1) +
-			bits.OnesCount64(codes[2]^q2) + bits.OnesCount64(codes[3]^q3)
-		codes = codes[4:]
-		if d > limit || doc == none || allowed != nil && !hasBit(allowed, doc) {
-			continue
-		}
-		n.addRow(first+uint32(i), d)
-		limit = n.limit
+		distances[i] = uint16(d)
 	}
 }
 

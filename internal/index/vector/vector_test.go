@@ -1,7 +1,10 @@
 package vector
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -134,6 +137,78 @@ func TestNearest_AgreesWithBruteForce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNearest_EqualsPlainRanking compares with a ranking that looks at each row of each document: of the rows whose
+// codes differ in the fewest bits, rankedFor for each wanted document and those that are as near, the greatest cosines.
+func TestNearest_EqualsPlainRanking(t *testing.T) {
+	for _, dims := range []int{64, 128, 256, 1024} {
+		r := rand.New(rand.NewPCG(uint64(dims), 3))
+		const docs = 1500
+		s := New(dims)
+		target := unit(r, dims)
+		for range 2 * docs {
+			var list []Row
+			for range r.IntN(5) {
+				list = append(list, NewRow(near(r, target, 0.9*r.Float64())))
+			}
+			s.Put(uint32(r.IntN(docs)), list) // often in the place of others
+		}
+		odd := make([]uint64, docs/64+1)
+		for i := range odd {
+			odd[i] = 0xaaaaaaaaaaaaaaaa
+		}
+		var b Scratch
+		for n := range 20 {
+			q, set := NewQuery(near(r, target, r.Float64())), [][]uint64{nil, odd}[n%2]
+			got, _ := s.Nearest(q, 1+n*2, set, &b)
+			if want := rankPlainly(s, q, 1+n*2, set); !slices.Equal(got, want) {
+				t.Errorf("%d dimensions, query %d: got %v, want %v", dims, n, got, want)
+			}
+		}
+	}
+}
+
+// rankPlainly is Nearest without limits that are lowered on the way, chunks and buffers.
+func rankPlainly(s *Store, q *Query, n int, allowed []uint64) (near []Near) {
+	type row struct {
+		distance int
+		near     Near
+	}
+	var rows []row
+	for doc, first := range s.first {
+		if allowed != nil && !hasBit(allowed, uint32(doc)) {
+			continue
+		}
+		for at := first; at != none; {
+			c, i := s.chunks[at/chunkRows], int(at%chunkRows)
+			d := 0
+			for k := range q.code {
+				d += bits.OnesCount64(c.codes[i*s.words()+k] ^ q.code[k])
+			}
+			rows = append(rows, row{d, Near{uint32(doc), int(c.parts[i]), s.cosine(q, c, i)}})
+			at = c.next[i]
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return a.distance - b.distance })
+	best := make(map[uint32]Near)
+	for i, r := range rows {
+		if want := n * rankedFor; i >= want && r.distance > rows[want-1].distance {
+			break
+		}
+		if old, ok := best[r.near.Doc]; !ok || r.near.Cosine > old.Cosine {
+			best[r.near.Doc] = r.near
+		}
+	}
+	near = slices.SortedFunc(maps.Values(best), func(a, b Near) int {
+		return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), cmp.Compare(a.Doc, b.Doc))
+	})
+	for i := range near {
+		if i >= n && near[i].Cosine < near[n-1].Cosine {
+			return near[:i]
+		}
+	}
+	return near
 }
 
 func TestPut_LeavesOutWhatHasNoDirection(t *testing.T) {
