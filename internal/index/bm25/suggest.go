@@ -17,6 +17,14 @@ func (x *Index) Suggest(text string, n int) []string {
 			list = append(list, s)
 		}
 	}
+	closest := make(map[string][]string) // by unknown word
+	for _, c := range q.clauses {
+		for _, p := range c.parts {
+			if _, known := closest[p]; !known && !c.exclude && x.words.termOf(p) == 0 {
+				closest[p] = x.closestWords(p, n)
+			}
+		}
+	}
 	// The first suggestion replaces every unknown word by its closest one, later ones by the next closest.
 	for rank := range n {
 		next := slices.Clone(q.clauses)
@@ -27,10 +35,7 @@ func (x *Index) Suggest(text string, n int) []string {
 			}
 			next[i].parts = slices.Clone(c.parts)
 			for j, p := range c.parts {
-				if x.words.termOf(p) != 0 {
-					continue
-				}
-				if others := x.closestWords(p, n); rank < len(others) {
+				if others := closest[p]; rank < len(others) {
 					next[i].parts[j], changed = others[rank], true
 				} else if len(others) > 0 {
 					next[i].parts[j] = others[0]
