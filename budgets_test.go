@@ -47,7 +47,7 @@ var (
 		"handlers/api":        4750,
 		"internal/chat":       7416, // stops the questions of ended agents
 		"internal/federation": 4836, // joins by a bare host, keeps nothing that fails
-		"internal/hub":        5905, // order by use, names like built-in agents, reasons of cards
+		"internal/hub":        5918, // order by use, names like built-in agents, reasons of cards, models for a key
 		"internal/index/bm25": 4441, // scripts without spaces, words of grammar
 	}
 	largeTypes = map[string]int{

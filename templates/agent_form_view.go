@@ -27,7 +27,9 @@ type AgentFormView struct {
 	Visibility  string // public, unlisted or private
 	Model       string
 	Models      []string // models that the server of the endpoint offers, if known
+	NoModels    bool     // the server was asked for its models and has none
 	HasKey      bool     // a key is stored already
+	KeyAgain    bool     // a key was typed, and has to be typed again because it is not shown
 	AuthHeader  string
 	HasToken    bool // a token is stored already
 	Skills      []SkillRow
@@ -278,6 +280,13 @@ func (v AgentFormView) isLimited() bool {
 func (v AgentFormView) moreSaid() bool {
 	return v.Languages+v.InputModes+v.OutputModes+v.Publisher != "" ||
 		v.wrong("languages", "input_modes", "output_modes", "publisher")
+}
+
+func (v AgentFormView) keyHint() string {
+	if v.KeyAgain {
+		return "Type the key again before you register: the portal never shows one."
+	}
+	return keyHint(v.HasKey, "key")
 }
 
 func keyHint(stored bool, what string) string {

@@ -130,6 +130,8 @@ func (r Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error)
 	switch t.Kind {
 	case hub.MCP:
 		return r.mcp.ReadAs(ctx, t)
+	case hub.OpenAI:
+		return r.remote.ReadModels(ctx, t.Endpoint, t.Secret)
 	case hub.A2A:
 		got := r.asA2A(t.Endpoint)(ctx)
 		was := source(hub.Described{Kind: t.Kind, Config: t.Config})
@@ -165,7 +167,7 @@ func (r Reader) asA2A(address string) func(context.Context) reading {
 
 func (r Reader) asModel(base string) func(context.Context) reading {
 	return func(ctx context.Context) reading {
-		d, err := r.remote.ReadModels(ctx, base)
+		d, err := r.remote.ReadModels(ctx, base, "")
 		return reading{d, true, err}
 	}
 }

@@ -47,7 +47,7 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 		return d, err
 	}
 	for _, base := range []string{u.String(), strings.TrimRight(u.String(), "/") + "/v1"} {
-		if d, err := r.readModels(ctx, base); err == nil {
+		if d, err := r.ReadModels(ctx, base, ""); err == nil {
 			return d, nil
 		} else if errors.Is(err, model.ErrKey) {
 			f := fault.Wrap(fault.Invalid, err,
@@ -87,12 +87,6 @@ func isSameAddress(a, b string) bool {
 	}
 	v, err := egress.CheckURL(b)
 	return err == nil && strings.TrimRight(u.String(), "/") == strings.TrimRight(v.String(), "/")
-}
-
-// ReadModels describes the OpenAI-compatible server whose base URL an address is. The error wraps model.ErrKey if it
-// wants a key.
-func (r *Reader) ReadModels(ctx context.Context, base string) (hub.Described, error) {
-	return r.readModels(ctx, base)
 }
 
 // ReadAs implements hub.Reader. Cards and lists of models need no credential.
@@ -142,10 +136,10 @@ func (r *Reader) checkDialect(ctx context.Context, d hub.Described) hub.Describe
 // maxModelsShown bounds the models that a form offers.
 const maxModelsShown = 50
 
-// readModels describes an OpenAI-compatible server by the models that it lists. The error is an Invalid
-// or Unavailable fault.
-func (r *Reader) readModels(ctx context.Context, base string) (hub.Described, error) {
-	client, err := model.New(r.rt, models.Server{URL: base})
+// ReadModels describes the OpenAI-compatible server whose base URL an address is, by the models that it lists to a key,
+// "" for none. The error is a fault; it wraps model.ErrKey if the server wants a key or another one.
+func (r *Reader) ReadModels(ctx context.Context, base, key string) (hub.Described, error) {
+	client, err := model.New(r.rt, models.Server{URL: base, Key: key})
 	if err != nil {
 		return hub.Described{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/internal/app"
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
 )
@@ -116,7 +117,7 @@ func TestRegister_AddressIsTakenOrAsked(t *testing.T) {
 			b.until("the chosen model is kept", `document.querySelector("select#model").value === "large-2" && document.querySelector("select#model").options.length === 2`)
 			b.fill("#name", "large")
 			b.press(`button[name="save"]`)
-			b.says("It is registered")
+			b.says("It is registered. Next steps")
 
 			nobody := nowhere(t)
 			fetch(nobody)
@@ -124,6 +125,82 @@ func TestRegister_AddressIsTakenOrAsked(t *testing.T) {
 			chosen("mcp")
 			b.holds("#endpoint", nobody)
 			b.clean("addresses")
+		})
+	}
+}
+
+// TestRegister_ListsModelsForAKey gives the key of a server that shows its models to nobody else. The list is read with
+// the typed key, which is shown nowhere, and the chosen model answers.
+func TestRegister_ListsModelsForAKey(t *testing.T) {
+	root := needBrowser(t)
+	t.Parallel()
+	const key = "sk-right-0123456789"
+	for name, s := range map[string]screen{"desk": desk, "phone": {width: 390, height: 844, phone: true, scripts: true}, "narrow": narrow} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			far := newModel(t)
+			host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.Header.Get("Authorization") != "Bearer "+key:
+					w.WriteHeader(http.StatusUnauthorized)
+					w.Write([]byte(`{"error":{"message":"Bad key: ` + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") + `"}}`))
+				case r.URL.Path == "/v1/models":
+					w.Header().Set("Content-Type", "application/json")
+					w.Write([]byte(`{"data":[{"id":"small-1"},{"id":"large-2"}]}`))
+				default:
+					far.ServeHTTP(w, r)
+				}
+			}))
+			t.Cleanup(host.Close)
+			p := apptest.Start(t, func(c *app.Config) { c.LogLevel = "debug" })
+			p.Canary(key) // the log and the database must not show it
+			p.Canary("sk-wrong-9876543210")
+			b := visit(t, root, p, s).as(p.User(t, "ann"))
+			b.allow("401 (Unauthorized)", "400 (Bad Request)")
+			b.open("/agents/new")
+			b.fill("#url", host.URL+"/v1")
+			b.press(".fetch button")
+			b.says("asks for a key")
+			b.press(`.anyway button[value="openai"]`)
+			b.holds("#endpoint", host.URL+"/v1")
+			give := func(typed string) {
+				t.Helper()
+				b.fill("#key", typed)
+				if s.scripts {
+					eval[bool](b, `document.getElementById("key").blur() ?? true`) // the list comes by itself
+				} else {
+					b.press("[data-models-button]")
+				}
+			}
+			give("sk-wrong-9876543210")
+			b.until("that the key is refused", `document.getElementById("key-error")?.innerText.includes("refused the key")`)
+			if eval[bool](b, `document.documentElement.outerHTML.includes("sk-wrong-9876543210")`) {
+				t.Error("the page repeats the key")
+			}
+			give(key)
+			b.until("the models", `[...document.querySelector("select#model")?.options ?? []].map((o) => o.value).join() === "small-1,large-2"`)
+			b.until("no error", `!document.getElementById("key-error")`)
+			if eval[bool](b, `document.documentElement.outerHTML.includes(`+js(key)+`)`) {
+				t.Error("the page shows the key")
+			}
+			b.shot("steps-models-"+name, true)
+			b.choose("#model", "large-2")
+			b.fill("#name", "keyed")
+			b.fill("#description", "Answers questions.")
+			if !s.scripts {
+				b.says("Type the key again")
+				b.fill("#key", key)
+			}
+			b.press(`button[name="save"]`)
+			b.says("It is registered. Next steps")
+			b.open("/agents/keyed/edit")
+			if s.scripts {
+				b.click("[data-models-button]")
+			} else {
+				b.press("[data-models-button]")
+			}
+			b.until("the models for the stored key", `[...document.querySelector("select#model")?.options ?? []].map((o) => o.value).join() === "small-1,large-2"`)
+			b.clean("models for a key")
 		})
 	}
 }

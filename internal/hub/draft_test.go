@@ -257,7 +257,7 @@ func TestPublish_OnlyPeopleWithTheScope(t *testing.T) {
 	} {
 		_, err := w.Publish(t.Context(), c.actor, draft("helper"))
 		kind(t, who, err, c.want)
-		_, err = w.Read(t.Context(), c.actor, "https://x.example")
+		_, err = w.Read(t.Context(), c.actor, "", hub.Target{Endpoint: "https://x.example"})
 		kind(t, who+" reads a card", err, c.want)
 	}
 	w.publish(narrowed(w.ada, ident.AgentsWrite), draft("helper"))
@@ -309,15 +309,50 @@ func TestPublish_FillsFromTheCardAndTheDraftWins(t *testing.T) {
 	}
 }
 
+// The stored credential of an agent goes to the origin it was given for, for its owner alone.
+func TestRead_SendsTheStoredCredentialToItsOrigin(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.publish(w.ada, draft("helper", func(d *hub.Draft) { d.Secret = ptr("sk-1") }))
+	a, err := w.Get(t.Context(), w.ada, "helper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		actor                 ident.Actor
+		name, endpoint, typed string
+		want                  string
+	}{
+		{w.ada, "helper", a.Endpoint, "", "sk-1"},
+		{w.ada, "helper", a.Endpoint, "sk-2", "sk-2"},
+		{w.ada, "helper", "https://elsewhere.example/v1", "", ""},
+		{w.ada, "", a.Endpoint, "", ""},
+	} {
+		w.reader.as = nil
+		if _, err := w.Read(t.Context(), c.actor, c.name, hub.Target{Kind: hub.OpenAI, Endpoint: c.endpoint,
+			Secret: c.typed}); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.reader.as) != 1 || w.reader.as[0].Secret != c.want {
+			t.Errorf("%+v: %+v", c, w.reader.as)
+		}
+	}
+	w.reader.as = nil
+	if _, err := w.Read(t.Context(), w.bob, "helper", hub.Target{Kind: hub.OpenAI, Endpoint: a.Endpoint}); err == nil ||
+		len(w.reader.as) != 0 {
+		t.Errorf("somebody else: %v, %+v", err, w.reader.as)
+	}
+}
+
 func TestRead_LimitedByPerson(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	var limited bool
 	for range 25 {
-		_, err := w.Read(t.Context(), w.ada, "https://x.example")
+		_, err := w.Read(t.Context(), w.ada, "", hub.Target{Endpoint: "https://x.example"})
 		limited = limited || fault.Is(err, fault.RateLimited)
 	}
-	if _, err := w.Read(t.Context(), w.bob, "https://x.example"); !limited || err != nil {
+	if _, err := w.Read(t.Context(), w.bob, "", hub.Target{Endpoint: "https://x.example"}); !limited || err != nil {
 		t.Error(limited, err)
 	}
 }

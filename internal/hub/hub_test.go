@@ -42,9 +42,13 @@ type reader struct {
 	says hub.Described
 	err  error
 	read []string
+	as   []hub.Target
 }
 
 func (r *reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	r.mu.Lock()
+	r.as = append(r.as, t)
+	r.mu.Unlock()
 	return r.Read(ctx, t.Endpoint)
 }
 

@@ -214,14 +214,27 @@ func (s *Service) Count() int { return s.index.Len() }
 func (s *Service) Own() int { return s.index.Count("") }
 
 // Read describes the agent at an address, to fill the registration form. An address without a scheme is tried with
-// https and, on this machine only, with http. The rate of an actor is limited, because each call is an outgoing
-// request. The error wraps an offer.ElsewhereError if
-// agents answer at other addresses of the host only.
-func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (Described, error) {
+// https and, on this machine only, with http. Without a kind, the error wraps an offer.ElsewhereError if agents answer
+// at other addresses of the host only. With a kind, the secret is sent to the address; without a secret, that of the
+// actor's agent of the given name is, "" for none, if it belongs to the origin of the address. The rate of an actor is
+// limited, because each call is an outgoing request.
+func (s *Service) Read(ctx context.Context, actor ident.Actor, name string, t Target) (Described, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Described{}, err
 	}
-	d, _, err := s.readTarget(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
+	t.Endpoint = strings.TrimSpace(t.Endpoint)
+	if name != "" && t.Kind != "" && t.Secret == "" {
+		a, err := s.ownedAgent(ctx, actor, name)
+		if err != nil {
+			return Described{}, err
+		}
+		if a.HasSecret && originOf(a.Endpoint) == originOf(t.Endpoint) {
+			if now, stored, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
+				t.Secret = stored
+			}
+		}
+	}
+	d, _, err := s.readTarget(ctx, actor, t)
 	return d, err
 }
 

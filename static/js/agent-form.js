@@ -187,6 +187,46 @@
   });
   for (const wrong of form.querySelectorAll("[aria-invalid]")) if (wrong.id) touched.add(wrong.id);
 
+  // ---- the models of the server at the address ----
+  const models = form.querySelector("[data-models]");
+  let askedModels = "";
+
+  /** Asks for the list without a reload, because a typed key is not shown again by the portal. */
+  async function listModels() {
+    const state = models.querySelector("[data-models-state]");
+    if (models.getAttribute("aria-busy") === "true") return;
+    models.setAttribute("aria-busy", "true");
+    state.textContent = "Asking …";
+    const body = typed();
+    body.set("models", "1");
+    askedModels = (body.get("endpoint") || "") + " " + (body.get("key") || "");
+    try {
+      const answer = await fetch(action, { method: "POST", body, headers: { Accept: "text/html" } });
+      const page = fragment(await answer.text());
+      const fresh = page.querySelector("[data-models]");
+      if (!fresh) throw new Error("HTTP " + answer.status);
+      const errors = ["endpoint", "key", "model"].map((id) => [id, page.getElementById(id + "-error")?.textContent.trim() || ""]);
+      if (errors.some(([, text]) => text)) state.textContent = "";
+      else models.replaceChildren(...fresh.childNodes);
+      for (const [id, text] of errors) message(id, text);
+      enhance(models);
+    } catch (err) {
+      state.textContent = "The portal did not answer. Try again.";
+      console.info("models:", err);
+    } finally {
+      models.removeAttribute("aria-busy");
+    }
+  }
+  models?.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-models-button]")) return;
+    event.preventDefault();
+    listModels();
+  });
+  form.querySelector("#key")?.addEventListener("change", (event) => {
+    const address = form.querySelector("#endpoint")?.value || "";
+    if (event.target.value && address && askedModels !== address + " " + event.target.value) listModels();
+  });
+
   // ---- trying it ----
   form.addEventListener("keydown", (event) => {
     if (event.target.id !== "try" || event.key !== "Enter" || event.shiftKey || isComposing(event)) return;

@@ -178,7 +178,7 @@ type sheet struct {
 	bad templates.FieldErrors
 	// name is the name of the edited agent, "" for a new one.
 	name string
-	// pressed names the button: save, draft, publish, preview, more, reread.
+	// pressed names the button: save, draft, publish, preview, more, models, reread.
 	pressed string
 }
 
@@ -198,7 +198,7 @@ func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Act
 			now.HasToken
 		s.view.Draft, s.view.Server, s.view.Tools = now.Draft, now.Server, now.Tools
 	}
-	for _, button := range []string{"more", "preview", "reread", "publish", "draft", "save"} {
+	for _, button := range []string{"more", "models", "preview", "reread", "publish", "draft", "save"} {
 		if in.Has(button) {
 			s.pressed = button
 			break
@@ -266,6 +266,8 @@ func (d *Form) registerAgent(w http.ResponseWriter, r *http.Request, actor ident
 	switch s.pressed {
 	case "more":
 		return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+	case "models":
+		return d.listModels(w, r, actor, s)
 	case "preview":
 		return d.previewAgent(w, r, actor, s)
 	}
@@ -332,6 +334,8 @@ func (d *Form) saveAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	switch s.pressed {
 	case "more":
 		return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+	case "models":
+		return d.listModels(w, r, actor, s)
 	case "preview":
 		return d.previewAgent(w, r, actor, s)
 	case "reread":

@@ -87,7 +87,7 @@ func (d *Form) answerCheck(w http.ResponseWriter, r *http.Request, actor ident.A
 
 // whatAnswers returns a sentence about the server at an address, for the person who fills in the form.
 func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address string, kind hub.Kind) string {
-	found, err := d.hub.Read(ctx, actor, address)
+	found, err := d.hub.Read(ctx, actor, "", hub.Target{Endpoint: address})
 	switch {
 	case err != nil:
 		return cmp.Or(fault.As(err).Fields["endpoint"], fault.As(err).Safe) + " You can register it all the same."

@@ -124,7 +124,7 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	address := strings.TrimSpace(in.Get("url"))
-	found, err := d.hub.Read(r.Context(), actor, address)
+	found, err := d.hub.Read(r.Context(), actor, "", hub.Target{Endpoint: address})
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
 		if !ok {
@@ -153,6 +153,34 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	v.Fetched = "Found “" + name + "” at " + found.Endpoint + ". Check what it says, then register it."
 	d.freshName(r, actor, &v)
 	return d.showAgentForm(w, r, actor, http.StatusOK, v)
+}
+
+// listModels shows the form again with the models that the server at its address offers to the credential of the form.
+// The credential is sent there once; it is not stored and not shown again.
+func (d *Form) listModels(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet) error {
+	found, err := d.hub.Read(r.Context(), actor, s.name,
+		hub.Target{Kind: hub.OpenAI, Endpoint: s.view.Endpoint, Secret: value(s.draft.Secret)})
+	s.view.KeyAgain = value(s.draft.Secret) != ""
+	code := http.StatusOK
+	if err != nil {
+		var ok bool
+		if s.view.Errors, code, ok = pages.FieldErrors(w, err); !ok {
+			return err
+		}
+		if text := s.view.Errors[""]; text != "" {
+			field := "endpoint"
+			if fault.Is(err, fault.Unauthenticated) {
+				field = "key"
+			}
+			s.view.Errors = templates.FieldErrors{field: text}
+		}
+		return d.showAgentForm(w, r, actor, code, s.view)
+	}
+	s.view.Models, s.view.NoModels = found.Models, len(found.Models) == 0
+	if !slices.Contains(found.Models, s.view.Model) {
+		s.view.Model = ""
+	}
+	return d.showAgentForm(w, r, actor, code, s.view)
 }
 
 // freshName replaces a proposed name that is taken by a free one.
