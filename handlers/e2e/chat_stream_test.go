@@ -26,8 +26,10 @@ var (
 		"| number | customer | amount | due | a very long heading for a narrow page | another long heading |\n|---|---|---|---|---|---|\n" +
 		"| 17 | Harbour office of the northern islands | 120.00 | 2026-11-02 | not paid | reminded twice |\n\n" +
 		"```go\nfunc overdue(now time.Time) bool { return now.After(due) && !paid && amount > 0 && !disputed && !written }\n```\n\n" +
-		"- first\n- second **point**\n\n"
-	streamedEnd = "The sum is $a_1 + b_2$ in all.\n\n" + strings.Repeat("Then a paragraph of some *length*, which fills a line or two of the page.\n\n", 30) + "The end."
+		"- first\n- second **point**\n\n" +
+		"$$\nx_{1,2} = \\frac{-b \\pm \\sqrt{b^2 - 4ac}}{2a} + a_1 + a_2 + a_3 + a_4 + a_5 + a_6 + a_7 + a_8 + a_9 + a_{10} + a_{11} + a_{12} + a_{13} + a_{14} + a_{15} + a_{16} + a_{17} + a_{18} + a_{19} + a_{20}\n$$\n\n"
+	streamedEnd = "The sum is $a_1 + b_2$ in all, \\(x^2 \\ge 0\\), and it costs $5 and $10.\n\n" +
+		strings.Repeat("Then a paragraph of some *length*, which fills a line or two of the page.\n\n", 130) + "The end."
 )
 
 // TestStreamedAnswerIsFormatted streams an answer: its blocks are formatted when they are finished, wide ones scroll
@@ -60,8 +62,9 @@ func TestStreamedAnswerIsFormatted(t *testing.T) {
 		eval[bool](b, `(requestAnimationFrame(() => requestAnimationFrame(() => { window.__from = performance.now(); window.__shift = 0; window.__moved = []; })), true)`)
 		b.until("a frame without the hint", "window.__from > 0")
 		say(streamedBeginning + "The next ")
-		b.until("formatted blocks", `["h3", "strong", "table", "pre .hl-keyword", "li"].every((x) => document.querySelector("[data-working] [data-streamed] " + x))`)
+		b.until("formatted blocks", `["h3", "strong", "table", "pre .hl-keyword", "li", ".math-block math mfrac"].every((x) => document.querySelector("[data-working] [data-streamed] " + x))`)
 		b.until("the open block", `document.querySelector("[data-open]").textContent === "The next "`)
+		b.until("a wide formula that keys can scroll", `(() => { const wide = document.querySelector("[data-working] .math-block"); return wide.scrollWidth > wide.clientWidth && wide.tabIndex === 0; })()`)
 		if eval[bool](b, `document.querySelector("[data-streamed]").textContent.includes("|---")`) {
 			t.Errorf("%s: the source of a table is shown", name)
 		}
@@ -87,6 +90,22 @@ func TestStreamedAnswerIsFormatted(t *testing.T) {
 		}
 		after := eval[float64](b, "window.__shift")
 		t.Logf("%s: layout shift %.4f, at the end %.4f", name, after, after-before)
+		if got := eval[int](b, row("The end.")+`.querySelectorAll("math").length`); got != 3 {
+			t.Errorf("%s: the answer has %d formulas", name, got)
+		}
+		if !eval[bool](b, row("The end.")+`.innerText.includes("and it costs $5 and $10.")`) {
+			t.Errorf("%s: amounts are changed", name)
+		}
+		copied := eval[string](b, `(() => {
+			const data = new DataTransfer();
+			getSelection().selectAllChildren([...document.querySelectorAll(".prose p")].find((p) => p.innerText.includes("The sum")));
+			document.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, cancelable: true, bubbles: true }));
+			getSelection().removeAllRanges();
+			return data.getData("text/plain");
+		})()`)
+		if want := `The next The sum is $a_1 + b_2$ in all, \(x^2 \ge 0\), and it costs $5 and $10.`; copied != want {
+			t.Errorf("%s: copying the paragraph gives %q", name, copied)
+		}
 		if after > 0.02 {
 			t.Errorf("%s: the layout shifts by %v: %q", name, after, eval[[]string](b, "window.__moved"))
 		}

@@ -3,8 +3,8 @@ package markup
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark/parser"
@@ -30,6 +30,7 @@ type Blocks struct {
 	blank    bool   // the line before was empty
 	sealed   bool   // nothing from here on is known to be finished
 	level    int    // of the last heading, see levels
+	formulas int    // number of formulas so far, see maxFormulas
 }
 
 // Span is finished text: the bytes from From to To of the whole text, and their rendering.
@@ -63,7 +64,7 @@ func (r *Renderer) Advance(b *Blocks, text string) Span {
 		html.WriteString(r.renderBlock(b, string(b.open[:end])))
 		b.open = b.open[end:]
 		b.start += end
-		*b = Blocks{open: b.open, start: b.start, level: b.level}
+		*b = Blocks{open: b.open, start: b.start, level: b.level, formulas: b.formulas}
 	}
 	out.To, out.HTML = b.start, templates.SafeHTML(html.String())
 	return out
@@ -74,16 +75,18 @@ func (r *Renderer) renderBlock(b *Blocks, source string) string {
 	if strings.TrimSpace(source) == "" {
 		return ""
 	}
-	key := sha256.Sum256([]byte("block\x00" + strconv.Itoa(b.level) + "\x00" + source))
+	key := sha256.Sum256(fmt.Appendf(nil, "block\x00%d\x00%d\x00%s", b.level, b.formulas, source))
 	if h, ok := r.texts.Get(key); ok {
-		b.level = int(h[0])
-		return h[1:]
+		b.level, b.formulas = int(h[0]), int(h[1])
+		return h[2:]
 	}
 	pc := parser.NewContext()
 	pc.Set(lastLevel, b.level)
+	pc.Set(formulaCount, b.formulas)
 	h := r.renderPart(source, pc)
 	b.level, _ = pc.Get(lastLevel).(int)
-	r.texts.Put(key, string(rune(b.level))+h)
+	b.formulas, _ = pc.Get(formulaCount).(int)
+	r.texts.Put(key, string([]byte{byte(b.level), byte(b.formulas)})+h)
 	return h
 }
 

@@ -82,7 +82,7 @@ func newMessage() goldmark.Markdown {
 		),
 		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(),
 			util.Prioritized(newTables(), 199))...), // before the extension's own
-		parser.WithASTTransformers(util.Prioritized(levels{}, 500), util.Prioritized(keepLineEnds{}, 500),
+		parser.WithASTTransformers(util.Prioritized(levels{}, 500), util.Prioritized(keepLineEnds{}, 500), util.Prioritized(formulas{}, 500),
 			util.Prioritized(keepUnused{}, 500), util.Prioritized(numbers{}, 500),
 			util.Prioritized(directions{}, 500)),
 	)

@@ -40,22 +40,31 @@ func TestMessage_ShowsMarkdown(t *testing.T) {
 		{"code of no known language", "```Klingon\nreturn 1\n```", `<pre data-lang="klingon"><code class="language-Klingon">return 1`},
 		{"code without a language", "```\nreturn 1\n```", "<pre><code>return 1\n</code></pre>"},
 		{"a name that is none", "```a\"b\nreturn 1\n```", "<pre><code>return 1"},
-		{"a formula", "so $x_1 * y_2 * \\alpha$ is", `<p>so <code class="math">$x_1 * y_2 * \alpha$</code> is</p>`},
-		{"a formula in brackets", `so \(a_1 \_ * b*\) is`, `<code class="math">\(a_1 \_ * b*\)</code> is`},
-		{"a formula across lines", "so $a_1\n= *b*$ is", `<p>so <code class="math">$a_1 = *b*$</code> is</p>`},
-		{"a long formula in a line", `so \[a_1 < b_1\] and $$*a*$$ is`, `<code class="math">\[a_1 &lt; b_1\]</code> and <code class="math">$$*a*$$</code>`},
-		{"a formula of lines", "so\n$$\n- a_1 * b\n= c\n\\\\ d\n$$\nis *it*", `<p>so</p>
-<pre class="math"><code>$$
-- a_1 * b
-= c
-\\ d
-$$
-</code></pre>
+		{"a formula", "so $x_1 * y_2 * \\alpha$ is", `<p>so <math><semantics><mrow><msub><mi>x</mi><mn>1</mn></msub><mo>∗</mo>`},
+		{"the source of a formula", "so $x_1 < \\alpha$ is", `<annotation encoding="application/x-tex">$x_1 &lt; \alpha$</annotation></semantics></math> is</p>`},
+		{"a formula in brackets", `so \(a_1 \pm *b*\) is`, `<p>so <math><semantics><mrow><msub><mi>a</mi><mn>1</mn></msub><mo>±</mo><mo>∗</mo><mi>b</mi><mo>∗</mo></mrow>`},
+		{"a formula across lines", "so $a_1\n= b$ is", `<p>so <math><semantics><mrow><msub><mi>a</mi><mn>1</mn></msub><mo>=</mo><mi>b</mi></mrow>`},
+		{"a displayed formula in a line", `so \[a_1 < b_1\] and $$*a*$$ is`, `<span class="math-block"><math display="block"><semantics><mrow><mo>∗</mo><mi>a</mi>`},
+		{"a long formula in a line", "so $a + b + c + d + e + f + g + h + i + j$ is", `<p>so <span class="math-long"><math><semantics>`},
+		{"a formula of lines", "so\n$$\n- a_1 * b\n= c\n$$\nis *it*", `<p>so</p>
+<p class="math-block"><math display="block"><semantics><mrow><mo>−</mo><msub>`},
+		{"words behind a formula of lines", "so\n$$\n- a_1 * b\n= c\n$$\nis *it*", `$$</annotation></semantics></math></p>
 <p>is <em>it</em></p>`},
-		{"a formula on a line", "\\[ *a* \\]\nb", `<pre class="math"><code>\[ *a* \]
-</code></pre>
+		{"a formula on a line", "\\[ *a* \\]\nb", `\[ *a* \]</annotation></semantics></math></p>
 <p>b</p>`},
-		{"a formula in a list", "- a\n\n  $$\n  x\n  $$\n- b", "<pre class=\"math\"><code>$$\nx\n$$\n</code></pre>"},
+		{"a formula in a list", "- a\n\n  $$\n  x\n  $$\n- b", `<p class="math-block"><math display="block"><semantics><mrow><mi>x</mi></mrow>`},
+		{"a formula in a cell", "| a |\n|---|\n| $x^2$ |", "<td><math><semantics><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow>"},
+		{"a formula in bold", "**$x$**", "<strong><math><semantics><mrow><mi>x</mi>"},
+		{"a formula that is unknown", `so $\unknown_1 * y$ is`, `<p>so <code class="math">$\unknown_1 * y$</code> is</p>`},
+		{"unknown lines", "$$\n\\unknown *x*\n\\\\ d\n$$", "<pre class=\"math\"><code>$$\n\\unknown *x*\n\\\\ d\n$$</code></pre>"},
+		{"a macro", `$\def\a{\a\a}\a$`, `<code class="math">$\def\a{\a\a}\a$</code>`},
+		{"a link in a formula", `$\href{https://a.example}{x}$`, `<code class="math">$\href{https://a.example}{x}$</code>`},
+		{"a tag in a formula", `$\text{<img src=x onerror=alert(1)>}$`, "<mtext>&lt;img\u00a0src=x\u00a0onerror=alert(1)&gt;</mtext>"},
+		{"code is code", "`$x$` and\n\n```\n$$y$$\n```", "<p><code>$x$</code> and</p>\n<pre><code>$$y$$\n</code></pre>"},
+		{"amounts before and behind", "between $5 and 10$ or so", "<p>between $5 and 10$ or so</p>"},
+		{"an amount before a formula", "costs $5 for $x$ of it", "<p>costs $5 for <math><semantics><mrow><mi>x</mi></mrow>"},
+		{"prices with and", "costs $5 and $10", "<p>costs $5 and $10</p>"},
+		{"prices of goods", "A ($3), B ($4); C-$5, $6/mo, $7k–$8k.", "<p>A ($3), B ($4); C-$5, $6/mo, $7k–$8k.</p>"},
 		{"amounts are none", "costs $5 or $10, *not* US$7.", "<p>costs $5 or $10, <em>not</em> US$7.</p>"},
 		{"variables are none", "set $HOME and $PATH *now*", "set $HOME and $PATH <em>now</em>"},
 		{"what is not closed is none", "$$ *a*\n\n\\[ *b*\n\n$$", "<p>$$ <em>a</em></p>\n<p>[ <em>b</em></p>\n<p>$$</p>"},
@@ -67,6 +76,27 @@ $$
 				t.Errorf("%q became\n%s\nwithout\n%s", c.source, got, c.want)
 			}
 		})
+	}
+}
+
+// TestMessage_ConvertsSomeFormulas has more formulas than one message may have: the others stay source, also when the
+// message is rendered block by block.
+func TestMessage_ConvertsSomeFormulas(t *testing.T) {
+	source := strings.Repeat("a $x$\n\n", maxFormulas+5)
+	whole := string(New().Message(source))
+	if n := strings.Count(whole, "<math>"); n != maxFormulas {
+		t.Errorf("%d formulas are converted", n)
+	}
+	if n := strings.Count(whole, `<code class="math">$x$</code>`); n != 5 {
+		t.Errorf("%d formulas are source", n)
+	}
+	check(t, "many formulas", whole)
+	r := New()
+	for range 2 { // the second time from the cache
+		var b Blocks
+		if got := string(r.Advance(&b, source).HTML); got != whole {
+			t.Errorf("block by block it is\n%s", got)
+		}
 	}
 }
 

@@ -69,7 +69,8 @@ func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(ast.KindAutoLink, autoLink)
 	reg.Register(extast.KindTaskCheckBox, writeBox)
 	reg.Register(ast.KindFencedCodeBlock, writeFenced)
-	reg.Register(kindMath, mathBox)
+	reg.Register(kindMath, writeMathBlock)
+	reg.Register(kindMathSpan, writeMathSpan)
 	reg.Register(ast.KindLinkReferenceDefinition, writeDefinition)
 }
 

@@ -21,6 +21,7 @@ func newPolicy() *bluemonday.Policy {
 		`)$`)).OnElements("code")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^` + mathClass + `$`)).OnElements("pre")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^hl-(keyword|string|number|comment|name)$`)).OnElements("span")
+	allowMath(p)
 	p.AllowAttrs("data-lang").Matching(languageName).OnElements("pre")
 	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(https?://[^/]|mailto:|/(` + strings.Join(ownPages,
 		"|") + `)([/?#]|$))`)).OnElements("a")
@@ -31,4 +32,27 @@ func newPolicy() *bluemonday.Policy {
 	p.AllowRelativeURLs(true) // only paths of this portal, because the pattern above excludes others
 	p.AllowURLSchemes("http", "https", "mailto")
 	return p
+}
+
+// allowMath adds the elements of formulas. None of them loads, links or runs anything, or has a style.
+func allowMath(p *bluemonday.Policy) {
+	p.AllowNoAttrs().OnElements("math", "semantics", "annotation", "mrow", "mi", "mn", "mo", "mtext", "mspace", "msub", "msup",
+		"msubsup", "munder", "mover", "munderover", "mfrac", "msqrt", "mroot", "mstyle", "mphantom", "mtable", "mtr", "mtd")
+	length, truth := regexp.MustCompile(`^(0|-?[0-9.]{1,6}em)$`), regexp.MustCompile(`^(true|false)$`)
+	p.AllowAttrs("display").Matching(regexp.MustCompile(`^block$`)).OnElements("math")
+	p.AllowAttrs("encoding").Matching(regexp.MustCompile(`^application/x-tex$`)).OnElements("annotation")
+	p.AllowAttrs("mathvariant").Matching(regexp.MustCompile(`^normal$`)).OnElements("mi")
+	p.AllowAttrs("stretchy", "fence", "movablelimits", "largeop").Matching(truth).OnElements("mo")
+	p.AllowAttrs("form").Matching(regexp.MustCompile(`^(prefix|infix|postfix)$`)).OnElements("mo")
+	p.AllowAttrs("lspace", "rspace", "minsize", "maxsize").Matching(length).OnElements("mo")
+	p.AllowAttrs("width").Matching(length).OnElements("mspace")
+	p.AllowAttrs("accent").Matching(truth).OnElements("mover")
+	p.AllowAttrs("accentunder").Matching(truth).OnElements("munder")
+	p.AllowAttrs("linethickness").Matching(length).OnElements("mfrac")
+	p.AllowAttrs("displaystyle").Matching(truth).OnElements("mfrac", "mstyle", "mtable")
+	p.AllowAttrs("scriptlevel").Matching(regexp.MustCompile(`^[0-2]$`)).OnElements("mstyle")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^math-boxed$`)).OnElements("mrow")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^math-(left|right)$`)).OnElements("mtd")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^` + mathClass + `-block$`)).OnElements("p")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^` + mathClass + `-(block|long)$`)).OnElements("span")
 }

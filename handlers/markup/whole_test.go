@@ -168,7 +168,7 @@ func TestMessage_ReadsWhatIsMeant(t *testing.T) {
 		{"1. a\n2. b", "<ol dir=\"auto\">\n<li>a</li>\n<li>b</li>"},
 		{"1. a\n1. b", `<li value="1">b`},
 		{`**C:\a\.b**`, `<strong>C:\a\.b</strong>`},
-		{`so \(\alpha\) is`, `<code class="math">`},
+		{`so \(\alpha\) is`, `<p>so <math><semantics><mrow><mi>α</mi></mrow>`},
 		{"| a | b |\n|---|---|\n| 1 | 2 |", "<td>2</td>"},
 		{"a\\\nb", "<p>a<br>\nb</p>"},
 	} {

@@ -15,12 +15,19 @@ import (
 // allowed are the elements a message may consist of.
 var allowed = strings.Fields("p br hr h3 h4 h5 h6 em strong del code pre blockquote ul ol li table thead tbody tr th td a span")
 
+// allowedMath are the elements of formulas.
+var allowedMath = strings.Fields("math semantics annotation mrow mi mn mo mtext mspace msub msup msubsup munder mover munderover mfrac msqrt mroot mstyle mphantom mtable mtr mtd")
+
+// allowedMathAttrs are the attributes of them.
+var allowedMathAttrs = strings.Fields("display encoding mathvariant stretchy fence form lspace rspace movablelimits largeop minsize maxsize accent accentunder linethickness displaystyle scriptlevel width class")
+
 // allowedAttrs are the attributes of them, by element.
-var allowedAttrs = map[string][]string{"a": {"class", "href", "rel", "title"}, "ol": {"start", "dir"}, "li": {"value"}, "ul": {"dir"}, "blockquote": {"dir"}, "table": {"dir"}, "td": {"align"}, "th": {"align"}, "code": {"class"}, "pre": {"class", "data-lang"}, "span": {"class"}}
+var allowedAttrs = map[string][]string{"a": {"class", "href", "rel", "title"}, "ol": {"start", "dir"}, "li": {"value"}, "ul": {"dir"}, "blockquote": {"dir"}, "table": {"dir"}, "td": {"align"}, "th": {"align"}, "code": {"class"}, "pre": {"class", "data-lang"}, "span": {"class"}, "p": {"class"}}
 
 // allowedClass are the classes of them.
 var allowedClass = map[string]*regexp.Regexp{
-	"a": regexp.MustCompile(`^linked-picture$`), "code": regexp.MustCompile(`^(math|language-\S+)$`), "pre": regexp.MustCompile(`^math$`), "span": regexp.MustCompile(`^hl-[a-z]+$`)}
+	"a": regexp.MustCompile(`^linked-picture$`), "code": regexp.MustCompile(`^(math|language-\S+)$`), "pre": regexp.MustCompile(`^math$`), "span": regexp.MustCompile(`^(hl-[a-z]+|math-block|math-long)$`), "p": regexp.MustCompile(`^math-block$`),
+	"mrow": regexp.MustCompile(`^math-boxed$`), "mtd": regexp.MustCompile(`^math-(left|right)$`)}
 
 // ownPath is what a link to a page of ours looks like.
 var ownPath = regexp.MustCompile(`^/(about|account|admin|agents|chat|docs|login|signup)([/?#].*)?$`)
@@ -45,11 +52,12 @@ func check(t testing.TB, source, fragment string) {
 		case html.CommentNode, html.DoctypeNode:
 			t.Errorf("%q: a comment or doctype: %s", source, fragment)
 		case html.ElementNode:
-			if n.Namespace != "" || !slices.Contains(allowed, n.Data) {
+			isMath := n.Namespace == "math" && slices.Contains(allowedMath, n.Data)
+			if !isMath && (n.Namespace != "" || !slices.Contains(allowed, n.Data)) {
 				t.Errorf("%q: element <%s>: %s", source, n.Data, fragment)
 			}
 			for _, a := range n.Attr {
-				if !slices.Contains(allowedAttrs[n.Data], a.Key) {
+				if !slices.Contains(allowedAttrs[n.Data], a.Key) && !(isMath && slices.Contains(allowedMathAttrs, a.Key)) {
 					t.Errorf("%q: attribute %s of <%s>: %s", source, a.Key, n.Data, fragment)
 				}
 				switch a.Key {
@@ -109,7 +117,7 @@ func payloads() []string {
 		`[![x](javascript:alert(1))](javascript:alert(1))`, `![![x](https://e.example/1)](https://e.example/2)`, "![x][y]\n\n[y]: https://evil.example/x.png",
 		`<javascript:alert(1)>`, `<data:text/html,x>`, `<https://evil.example/"onclick=alert(1)>`, `<https://evil.example/?a=<script>>`, `<a@evil.example"onclick=alert(1)>`, `https://evil.example/"onmouseover=alert(1)`, `https://evil.example/<script>alert(1)</script>`, `www.evil.example/"><script>`, `ftp://evil.example/x`, `javascript://evil.example/%0aalert(1)`,
 		"```\"onclick=alert(1)\nx\n```", "```js\" onmouseover=\"alert(1)\nx\n```", "```x><script>alert(1)</script>\ny\n```", "~~~ a b c\nx\n~~~", "`<script>alert(1)</script>`", "    <script>alert(1)</script>", "``` id=chat class=message\nx\n```",
-		"```html\n<script>alert(1)</script><a onclick=\"x\">\n```", "```go\n\"</span></code></pre><script>alert(1)</script>\"\n```", "```js\"><script>\nlet a = `${<b>}`\n```", "$<script>alert(1)</script>$", "$$\n<img src=x onerror=alert(1)>\n$$", `\(</code><script>alert(1)</script>\)`, "\\[\n</pre><script>\n\\]",
+		"```html\n<script>alert(1)</script><a onclick=\"x\">\n```", "```go\n\"</span></code></pre><script>alert(1)</script>\"\n```", "```js\"><script>\nlet a = `${<b>}`\n```", "$<script>alert(1)</script>$", "$$\n<img src=x onerror=alert(1)>\n$$", `\(</code><script>alert(1)</script>\)`, `$\text{</mtext></math><img src=x onerror=alert(1)>}$`, `$$\text{<mglyph><style></math><img src onerror=alert(1)>}$$`, `$\operatorname{</annotation><script>alert(1)</script>}$`, `$\href{javascript:alert(1)}{x}$`, `$\style{position:fixed}{x}$`, `$\class{message}{x}$`, "\\[\n</pre><script>\n\\]",
 		"| a | b |\n|:-:|--:|\n| <script>alert(1)</script> | [x](javascript:alert(1)) |", "|<img src=x onerror=alert(1)>|\n|-|\n|x|", "- [ ] task\n- [x] <input onfocus=alert(1)>", "1. x\n2. <b onclick=alert(1)>y", "999999999999. x", "> <script>alert(1)</script>",
 		"# <script>alert(1)</script>", "# x {#chat .message onclick=alert(1)}", "x {#id}\n===", "# a\n###### b\n# c", "***<b>***", "**<script>**alert(1)</script>",
 		"\u202Egnp.exe", "\u2066x\u2069 \u202Aabc\u202C", "a\u0000b<scr\u0000ipt>alert(1)</script>", "\ufeff<script>alert(1)</script>", "<scr\u200Bipt>alert(1)</script>", "\xff\xfe<script>alert(1)</script>", "\x1b[31mred", "＜script＞alert(1)＜/script＞",

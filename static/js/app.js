@@ -87,11 +87,29 @@
     }, 1800);
   });
 
+  // Copied text has the source of its formulas.
+  document.addEventListener("copy", (event) => {
+    const selection = getSelection();
+    if (!event.clipboardData || event.defaultPrevented || selection.rangeCount === 0) return;
+    const part = selection.getRangeAt(0).cloneContents();
+    const formulas = part.querySelectorAll("math");
+    if (formulas.length === 0) return;
+    for (const math of formulas) math.replaceWith((math.querySelector("annotation") || math).textContent);
+    const copied = document.createElement("div");
+    copied.className = "prose visually-hidden";
+    copied.append(part);
+    document.body.append(copied);
+    event.clipboardData.setData("text/plain", copied.innerText.trim());
+    event.clipboardData.setData("text/html", copied.innerHTML);
+    copied.remove();
+    event.preventDefault();
+  });
+
   /** Prepares HTML that has just come into the page. */
   function enhance(root) {
     localTimes(root);
     copyButtons(root);
-    if (wideTables) for (const table of root.querySelectorAll(".prose table")) wideTables.observe(table);
+    if (wideTables) for (const table of root.querySelectorAll(".prose :is(table, .math-block, .math-long)")) wideTables.observe(table);
   }
 
   // ---- forms ----

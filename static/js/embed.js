@@ -105,7 +105,7 @@
           if (event.html) {
             const template = document.createElement("template");
             template.innerHTML = policy.createHTML(event.html);
-            for (const wide of template.content.querySelectorAll("pre, table")) wide.tabIndex = 0; // scrollable elements can be focused
+            for (const wide of template.content.querySelectorAll("pre, table, .math-block, .math-long")) wide.tabIndex = 0; // scrollable elements can be focused
             rows.append(template.content);
             intro.hidden = true;
           }
