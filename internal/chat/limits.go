@@ -30,12 +30,12 @@ func newRateLimits() *rateLimits {
 	}
 }
 
-// The KiB of text that one account may write in a second and at once. The rate is that of 50 messages of the
+// The KiB of text that one account may write in a second and at once. The rate is that of 16 messages of the
 // greatest size: far more than people and busy programs write, and a small part of the capacity of the
 // disk and of the index of words, so that the messages of others stay quick.
 const (
-	textRate  = 50 * 64
-	textBurst = 32 << 10
+	textRate  = 16 * 64
+	textBurst = 8 << 10
 )
 
 // refusalPause delays the refusal of an account above the rate of its text, so that a client that tries again

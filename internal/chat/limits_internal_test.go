@@ -28,7 +28,7 @@ func TestLimitText_BoundsOneAccount(t *testing.T) {
 		}
 		began := time.Now()
 		n, err := write(10_000)
-		if f := fault.As(err); n != 512 || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
+		if f := fault.As(err); n != 128 || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
 			t.Errorf("%d messages of 64 KiB, then %v", n, err)
 		}
 		if paused := time.Since(began); paused != refusalPause {
@@ -38,7 +38,7 @@ func TestLimitText_BoundsOneAccount(t *testing.T) {
 			t.Errorf("another account: %v", err)
 		}
 		time.Sleep(time.Second - refusalPause)
-		if n, _ := write(10_000); n != 50 {
+		if n, _ := write(10_000); n != 16 {
 			t.Errorf("%d messages in the second after the burst", n)
 		}
 	})

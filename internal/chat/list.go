@@ -36,7 +36,8 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Conver
 }
 
 // Messages returns the messages of a span that the actor sees, in order of seq. A page ends early when
-// its messages take much memory; more reports whether the span may have further ones.
+// its messages take much memory; more reports whether the span may have further ones. An account reads one
+// page at a time: the others wait, and after pageWait they get a RateLimited fault.
 func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, span Span) (list []Message, more bool, err error) {
 	if err := checkRead(actor); err != nil {
 		return nil, false, err
@@ -52,6 +53,12 @@ func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, sp
 	if err != nil {
 		return nil, false, err
 	}
+	end, err := takeTurn(ctx, &s.reading, actor, pageWait,
+		"You read very many messages at once. Wait until some of them have arrived.")
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
 	span.After = max(span.After, me.FromSeq)
 	list, more, err = s.store.Messages(ctx, id, span)
 	for i := range list {
@@ -136,7 +143,8 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, b
 	if err := s.limits.limitRate(actor); err != nil {
 		return nil, false, err
 	}
-	end, err := s.searching.begin(ctx, searcher(actor))
+	end, err := takeTurn(ctx, &s.searching, actor, searchWait,
+		"A search of yours is still running. Wait for it, and search again.")
 	if err != nil {
 		return nil, false, err
 	}

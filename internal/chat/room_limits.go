@@ -2,11 +2,13 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 )
 
 // recountAfter is the pause between two counts of the conversations of an account that has too many of
@@ -102,52 +104,22 @@ func (c *roomQuota) set(id string, rooms int) {
 	c.of[id] = roomCount{rooms, time.Now()}
 }
 
-// searchWait is how long a search waits for another one of the same account.
-const searchWait = time.Second
+// How long a search, or the reading of a page of a transcript, waits for another one of the same account.
+const (
+	searchWait = time.Second
+	pageWait   = 10 * time.Second
+)
 
-// searchGate lets an account search once at a time. The zero value is ready to use.
-type searchGate struct {
-	mu   sync.Mutex               // guards busy
-	busy map[string]chan struct{} // closed when the search ends
-}
-
-// searcher is the key of an actor in searchGate: visitors of one address count as one.
-func searcher(actor ident.Actor) string {
+// takeTurn waits until no turn of the actor runs, where visitors of one address count as one. After the time
+// wait it returns a RateLimited fault with the text refusal. The caller must call end.
+func takeTurn(ctx context.Context, turns *limit.Turns, actor ident.Actor, wait time.Duration, refusal string) (end func(), err error) {
+	key := actor.ID
 	if actor.IsVisitor() {
-		return "visitor " + actor.Addr
+		key = "visitor " + actor.Addr
 	}
-	return actor.ID
-}
-
-// begin waits until no search of key runs, for at most searchWait; a RateLimited fault after that. The
-// caller must call end.
-func (g *searchGate) begin(ctx context.Context, key string) (end func(), err error) {
-	timer := time.NewTimer(searchWait)
-	defer timer.Stop()
-	for {
-		g.mu.Lock()
-		running, ok := g.busy[key]
-		if !ok {
-			if g.busy == nil {
-				g.busy = make(map[string]chan struct{})
-			}
-			done := make(chan struct{})
-			g.busy[key] = done
-			g.mu.Unlock()
-			return func() {
-				g.mu.Lock()
-				delete(g.busy, key)
-				g.mu.Unlock()
-				close(done)
-			}, nil
-		}
-		g.mu.Unlock()
-		select {
-		case <-running:
-		case <-timer.C:
-			return nil, fault.Limited(searchWait, "A search of yours is still running. Wait for it, and search again.")
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	end, err = turns.Begin(ctx, key, wait)
+	if errors.Is(err, limit.ErrTurnTaken) {
+		err = &fault.Error{Kind: fault.RateLimited, Safe: refusal, RetryAfter: wait}
 	}
+	return end, err
 }

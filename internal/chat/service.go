@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/picture"
 	"agentsite/internal/task"
 )
@@ -77,7 +78,8 @@ type Service struct {
 	live      *live
 	limits    *rateLimits
 	rooms     *roomQuota
-	searching searchGate
+	// searching and reading let an account search, and read a page of a transcript, one at a time.
+	searching, reading limit.Turns
 
 	admissions admissions
 }
