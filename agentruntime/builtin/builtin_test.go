@@ -221,18 +221,21 @@ func leadingBy(t *testing.T, d *Driver, path string) (any, first float64) {
 }
 
 func TestGuide_LeadsToTheRightSectionInDevelopment(t *testing.T) {
-	if any, first := leading(t, "testdata/dev_questions.tsv"); any < 0.92 || first < 0.82 {
+	if any, first := leading(t, "testdata/dev_questions.tsv"); any < 0.96 || first < 0.84 {
 		t.Errorf("%.0f%% lead to the right section, %.0f%% first", any*100, first*100)
+	}
+	if any, first := leading(t, "testdata/lay_questions.tsv"); any < 0.85 || first < 0.6 {
+		t.Errorf("%.0f%% of those in lay words lead to the right section, %.0f%% first", any*100, first*100)
 	}
 }
 
 // The questions of heldout.tsv were written before any answer to them was seen, and are looked at as totals only. Tune
-// on testdata/dev_questions.tsv and docs/testdata/questions.tsv.
+// on testdata/dev_questions.tsv, testdata/lay_questions.tsv and docs/testdata/questions.tsv.
 func TestGuide_LeadsToTheRightSection(t *testing.T) {
-	if any, _ := leading(t, "../../docs/testdata/questions.tsv"); any < 0.84 {
+	if any, _ := leading(t, "../../docs/testdata/questions.tsv"); any < 0.9 {
 		t.Errorf("%.0f%% of the old questions lead to the right section", any*100)
 	}
-	if any, _ := leading(t, "../../docs/testdata/heldout.tsv"); any < 0.74 {
+	if any, _ := leading(t, "../../docs/testdata/heldout.tsv"); any < 0.9 {
 		t.Errorf("%.0f%% lead to the right section", any*100)
 	}
 }
@@ -303,6 +306,14 @@ func TestGuide_DecidesWhatIsMeant(t *testing.T) {
 		if c.section != "" && !slices.Contains(led(got), c.section) {
 			t.Errorf("%q: leads to %v", c.text, led(got))
 		}
+	}
+}
+
+// TestGuide_LinksToTheManualBesideAgents asks about the portal in words that fit an agent better.
+func TestGuide_LinksToTheManualBesideAgents(t *testing.T) {
+	got := say(t, driver(t), call("guide", "one helper in the group gives up, what then"))
+	if len(offers(got)) == 0 || !strings.Contains(got, aboutPortal) || len(led(got)) == 0 {
+		t.Errorf("no agents with links to the manual in:\n%s", got)
 	}
 }
 

@@ -92,10 +92,16 @@ const (
 	whole = 0.99
 	// fits is the share of the need's words from which guide says that an agent fits.
 	fits = 0.6
+	// alsoAsked is the similarity to a question that the manual answers from which guide links to it beside agents that
+	// fit better.
+	alsoAsked = 0.45
 	// textShare is the weight of words that are in a section's text but not in its heading, because a
 	// manual mentions many things in passing.
 	textShare = 0.6
 )
+
+// aboutPortal introduces links to the manual beside agents.
+const aboutPortal = "\n\nIf you ask about the portal itself:\n\n"
 
 // isWeak reports that the manual probably does not answer the question.
 func (v verdict) isWeak() bool { return v.heading < 0.34 && v.anywhere < 0.5 }
@@ -166,8 +172,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 			r.browseHint(), nil
 	case agents && manual && len(s.offers) > 0 && len(passages) > 0:
 		if v.heading < 0.5 { // The section mentions the subject in passing at most, so only link to it.
-			return r.writeOffers(s, message, maxOffers) + "\n\nIf you ask about the portal itself:\n\n" +
-				readOn(passages, "", r.base), nil
+			return r.writeOffers(s, message, maxOffers) + aboutPortal + readOn(passages, "", r.base), nil
 		}
 		return "You may mean an agent or something about the portal. Here is both.\n\n" +
 				r.writeOffers(s, message, 2) + "\n\nFrom the manual:\n\n" +
@@ -180,6 +185,9 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 		}
 		return answer, nil
 	case agents && len(s.offers) > 0:
+		if v.intent != seek && len(passages) > 0 && passages[0].asked >= alsoAsked {
+			return r.writeOffers(s, message, maxOffers) + aboutPortal + readOn(passages, "", r.base), nil
+		}
 		return r.writeOffers(s, message, maxOffers), nil
 	}
 	return r.writeNothing(s, message), nil

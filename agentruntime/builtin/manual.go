@@ -61,8 +61,8 @@ func newManual(sections []Section, t *thesaurus, encode func(string) []float32) 
 	known := make(map[string][]string)
 	for _, s := range sections {
 		// Joined expressions are indexed in addition to the words as written.
-		title, text := plainWords(s.Title), plainWords(s.Text)
-		like, page := t.relatedText(s.Title, known), plainWords(s.PageTitle)
+		title, text := manualText(s.Title), manualText(s.Text)
+		like, page := termsOf(t.relatedText(s.Title, known)), manualText(s.PageTitle)
 		if s.Title == s.PageTitle {
 			page = "" // The title of an introduction repeats that of its page; count it once.
 		}
@@ -73,8 +73,8 @@ func newManual(sections []Section, t *thesaurus, encode func(string) []float32) 
 		i := len(x.sections)
 		x.sections = append(x.sections, s)
 		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like},
-			[]string{t.relatedText(s.Text, known)}))
-		x.questions.Put(i, sectionKey(i), x.questions.Analyze([]string{plainWords(strings.Join(s.Asked, " "))}))
+			[]string{termsOf(t.relatedText(s.Text, known))}))
+		x.questions.Put(i, sectionKey(i), x.questions.Analyze([]string{manualText(strings.Join(s.Asked, " "))}))
 		x.headings.Put(i, sectionKey(i), x.headings.Analyze([]string{title}, []string{like}))
 		x.senses = append(x.senses, m.encodeSection(s))
 		x.asked = append(x.asked, m.encodeQuestions(s.Asked))
@@ -85,18 +85,23 @@ func newManual(sections []Section, t *thesaurus, encode func(string) []float32) 
 // sectionKey orders sections of equal score as in the manual: the index breaks ties by key.
 func sectionKey(i int) string { return string([]byte{byte(i >> 8), byte(i)}) }
 
-// plainWords returns the text as splitWords sees it, because questions are split in the same way.
+// plainWords returns the text as splitWords sees it.
 func plainWords(s string) string { return strings.Join(splitWords(s), " ") }
+
+// manualText returns the words of a text as findSections looks for those of a question.
+func manualText(s string) string { return strings.Join(manualWords(splitWords(s)), " ") }
 
 // passage is a section found for a question, with its place in its index for the coverage.
 type passage struct {
 	Section
 	source *sectionIndex
 	id     int // number of the section in source, the index that found it
-	score  float64
+	// text is the score of the question's words in the section and questions the one in the questions that it answers.
+	text, questions float64
 	// similar is the cosine of the question and the section in meaning; asked that of the question and the nearest one
-	// that the section answers.
-	similar, asked float64
+	// that the section answers, and further the mean of the second and third.
+	similar, asked, further float64
+	score                   float64 // all of them together, for the order
 }
 
 // findSections returns the best sections for a message and its words, best first, without those in without (by their
@@ -106,36 +111,33 @@ func (m *manual) findSections(message string, question []string, most int, witho
 		return nil
 	}
 	var out []passage
-	best := 0.0
+	var bestText, bestAsked float64
 	sought := m.encodeText(message)
+	query := strings.Join(manualWords(question), " ") + " " + noWord
 	for _, x := range []*sectionIndex{m.answers, m.refs} {
-		words := make(map[int]float64)
-		query := strings.Join(question, " ") + " " + noWord
+		text, asked := make(map[int]float64), make(map[int]float64)
 		for _, h := range x.all.Query(query, wordHits+len(without)) {
-			words[h.ID] = h.Score
+			text[h.ID], bestText = h.Score, max(bestText, h.Score)
 		}
 		for _, h := range x.questions.Query(query, wordHits+len(without)) {
-			words[h.ID] += questionsWeight * h.Score
-		}
-		for _, score := range words {
-			best = max(best, score)
+			asked[h.ID], bestAsked = h.Score, max(bestAsked, h.Score)
 		}
 		for id, s := range x.sections {
-			p := passage{s, x, id, words[id], similarity(sought, x.senses[id]), x.nearestQuestion(sought, id)}
-			if (p.score > 0 || max(p.similar, p.asked) >= leastSimilar) && !without[p.urlPath()] {
+			p := passage{Section: s, source: x, id: id, text: text[id], questions: asked[id],
+				similar: similarity(sought, x.senses[id])}
+			p.asked, p.further = x.nearestQuestions(sought, id)
+			if (p.text+p.questions > 0 || max(p.similar, p.asked) >= leastSimilar) && !without[p.urlPath()] {
 				out = append(out, p)
 			}
 		}
 	}
 	for i := range out {
 		p := &out[i]
-		if best > 0 {
-			p.score /= best
-		}
+		p.score = textWorth*p.text/max(bestText, 1e-9) + questionsWorth*p.questions/max(bestAsked, 1e-9)
 		if p.source == m.refs && !slices.Contains(question, subjects[p.Page]) {
 			p.score *= referenceWorth
 		}
-		p.score += similarWorth * max(p.similar, p.asked, 0)
+		p.score += similarWorth*p.similar + askedWorth*p.asked + furtherWorth*p.further
 		if slices.Equal(contentWords(p.Title), question) {
 			p.score *= exactWorth
 		}
@@ -149,7 +151,7 @@ const exactWorth = 4
 
 // referenceWorth is the weight of words found in a reference relative to a section that answers a question,
 // because references contain many words that are rarely asked about.
-const referenceWorth = 0.3
+const referenceWorth = 0.55
 
 // subjects maps pages to the word that a question about them has. Their sections are references for other
 // questions only.
@@ -174,10 +176,10 @@ func (p passage) coverageOf(question []string) (anywhere, heading float64) {
 			weight = 0.3
 		}
 		total += weight
-		if hasWord(p.source.all, w, p.id) {
+		if term := cmp.Or(portalTerms[w], w); hasWord(p.source.all, term, p.id) {
 			anywhere += weight
 		}
-		if hasWord(p.source.headings, w, p.id) {
+		if term := cmp.Or(portalTerms[w], w); hasWord(p.source.headings, term, p.id) {
 			heading += weight
 		}
 	}

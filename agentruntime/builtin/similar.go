@@ -1,13 +1,16 @@
 package builtin
 
-// Weights of the meaning of sections, chosen on docs/testdata/questions.tsv and testdata/dev_questions.tsv.
+// Weights of words and meaning of sections, chosen on docs/testdata/questions.tsv, testdata/dev_questions.tsv and
+// testdata/lay_questions.tsv.
 const (
 	// wordHits is the number of sections of each kind that are found by words.
 	wordHits = 20
-	// similarWorth is the worth of a cosine of 1, where the best section by words has 1.
-	similarWorth = 1.2
-	// questionsWeight is the weight of words in the questions that a section answers; words in its own texts have 1.
-	questionsWeight = 0.6
+	// textWorth is the worth of the section with the best words, questionsWorth that of the one that answers the questions
+	// with the best words.
+	textWorth, questionsWorth = 0.6, 0.6
+	// similarWorth is the worth of a section with a cosine of 1, askedWorth that of one that answers a question with it,
+	// and furtherWorth that of one that answers two more of these.
+	similarWorth, askedWorth, furtherWorth = 1, 1.2, 0.6
 	// leastSimilar is the cosine from which a section without any word of the question is found.
 	leastSimilar = 0.2
 	// A section with the cosine coversAll covers a question as if it had all words; one with coversNothing does not.
@@ -54,11 +57,16 @@ func (m *manual) encodeQuestions(list []string) [][]float32 {
 	return out
 }
 
-// nearestQuestion returns the greatest cosine of a question with those that a section answers; 0 if none is similar.
-func (x *sectionIndex) nearestQuestion(sought []float32, id int) float64 {
-	best := 0.0
+// nearestQuestions returns the greatest cosine of a question with those that a section answers, and the mean of the
+// second and third; each is 0 if there are none as similar.
+func (x *sectionIndex) nearestQuestions(sought []float32, id int) (first, further float64) {
+	var best [3]float64
 	for _, v := range x.asked[id] {
-		best = max(best, similarity(sought, [][]float32{v}))
+		for c, i := similarity(sought, [][]float32{v}), 0; i < len(best); i++ {
+			if c > best[i] {
+				c, best[i] = best[i], c
+			}
+		}
 	}
-	return best
+	return best[0], (best[1] + best[2]) / 2
 }

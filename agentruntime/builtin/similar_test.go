@@ -31,3 +31,19 @@ func TestFindSections_ByMeaning(t *testing.T) {
 		t.Errorf("found %+v first", list)
 	}
 }
+
+// TestFindSections_ByTermsOfTheManual asks with words of people for which the manual has a term. That an unrelated
+// heading has the word must not decide.
+func TestFindSections_ByTermsOfTheManual(t *testing.T) {
+	m := newManual([]Section{
+		{Page: "one", PageTitle: "One", Title: "The site of a building", Anchor: "a", Text: "Plans of the ground."},
+		{Page: "two", PageTitle: "Two", Title: "Remove agents of the portal", Anchor: "b", Text: "A button."},
+		{Page: "three", PageTitle: "Three", Title: "Remove a file", Anchor: "c", Text: "Another button."},
+	}, newThesaurus(""), nil)
+	for question, want := range map[string]string{"remove bots from the site": "two", "remove documents": "three"} {
+		list := m.findSections(question, contentWords(question), 3, nil)
+		if len(list) == 0 || list[0].Page != want {
+			t.Errorf("%q: found %+v, want %s first", question, list, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 )
@@ -106,6 +107,39 @@ next:
 		}
 		out = append(out, list[i])
 		i++
+	}
+	return out
+}
+
+// portalTerms has for each lay word the term of the manual: each line is a term and the words that mean it. They are
+// replaced in questions and in sections, so that a common word such as “site” does not decide by being rare here.
+var portalTerms = func() map[string]string {
+	terms := make(map[string]string)
+	for line := range strings.Lines(`
+agent bot bots chatbot chatbots ai ais agents
+portal site sites portals instance instances
+operator boss admin admins administrator administrators operators
+conversation chat chats conversations
+person friend friends colleague colleagues coworker neighbour people persons
+file document documents doc files
+picture image images photo photos pictures
+`) {
+		list := strings.Fields(line)
+		for _, w := range list {
+			terms[w] = list[0]
+		}
+	}
+	return terms
+}()
+
+// termsOf is manualWords for a text of words between spaces.
+func termsOf(s string) string { return strings.Join(manualWords(strings.Fields(s)), " ") }
+
+// manualWords replaces words by those of portalTerms.
+func manualWords(list []string) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = cmp.Or(portalTerms[w], w)
 	}
 	return out
 }
