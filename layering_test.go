@@ -234,7 +234,7 @@ var may = map[string][]string{
 	// terminal cleans texts of programs.
 	"internal/cli/terminal": {},
 	"internal/cli/scaffold": {"internal/packages"},
-	"internal/cli":          with(leaves, "agentruntime/wasm/guest", "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record", "internal/task"),
+	"internal/cli":          with(leaves, "agentruntime/pdf/child", "agentruntime/wasm/guest", "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/personal", "internal/record", "internal/task"),
 	"bench":                 {"*"},
 	// The process that runs a hosted program holds nothing of the portal.
 	// hosting decides about modules by hash, and stores them.
@@ -260,7 +260,10 @@ var may = map[string][]string{
 	"agentruntime/wasm/frame":     {},
 	"agentruntime/wasm/module":    {},
 	"agentruntime/wasm/guest":     {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
-	"agentruntime/wasm/sandbox":   {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
+	// The process that reads PDF files is locked down as that of a hosted program.
+	"agentruntime/pdf/child":    {"agentruntime/wasm/frame", "agentruntime/wasm/guest"},
+	"agentruntime/pdf":          {"agentruntime/pdf/child", "agentruntime/wasm/sandbox"},
+	"agentruntime/wasm/sandbox": {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
 	// Helpers of tests build portals, stores and agents from every package. Only tests and bench import
 	// them.
 	"internal/testing": {"*"},

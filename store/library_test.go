@@ -183,7 +183,7 @@ func TestLibrary_FoldersAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(paths)
-	s, actor := library.New(db.Library, nil), ident.Actor{Kind: ident.Person, ID: ada.ID, Name: "ada"}
+	s, actor := library.New(db.Library, nil, nil), ident.Actor{Kind: ident.Person, ID: ada.ID, Name: "ada"}
 	for _, folder := range []string{"", "über 茶", "über 茶/a", "茶-001", "none"} {
 		var want, got []string
 		for _, path := range paths {
@@ -232,7 +232,7 @@ func BenchmarkLibrary_List(b *testing.B) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	s, actor := library.New(db.Library, nil), ident.Actor{Kind: ident.Person, ID: ada.ID, Name: "ada"}
+	s, actor := library.New(db.Library, nil, nil), ident.Actor{Kind: ident.Person, ID: ada.ID, Name: "ada"}
 	b.Run("all", func(b *testing.B) {
 		for b.Loop() {
 			n, after := 0, ""

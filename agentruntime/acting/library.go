@@ -59,7 +59,7 @@ func (t *Tools) libraryTools(call task.Call) []prompt.Tool {
 	return []prompt.Tool{
 		tool(listTitle, grant.LibraryRead, "Lists the person's files below a folder, such as notes/; all without one.",
 			`"prefix":{"type":"string","maxLength":500}`, ""),
-		tool(readTitle, grant.LibraryRead, "Reads a text file of the person, from a byte on if offset is given.",
+		tool(readTitle, grant.LibraryRead, "Reads a text or PDF file of the person, from a byte on if offset is given.",
 			path+`,"offset":{"type":"integer","minimum":0}`, `"path"`),
 		tool(writeTitle, grant.LibraryWrite, "Writes a text file for the person as a new version. The person can undo it.",
 			path+`,"text":{"type":"string","maxLength":262144}`, `"path","text"`),

@@ -28,6 +28,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"agentsite/agentruntime/pdf/child"
 	"agentsite/agentruntime/wasm/guest"
 	"agentsite/internal/testing/apptest"
 )
@@ -48,6 +49,9 @@ var browser struct {
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == guest.Argument {
 		os.Exit(guest.Run()) // a portal of a test started this test program to run a hosted program
+	}
+	if len(os.Args) == 2 && os.Args[1] == child.Argument {
+		os.Exit(child.Run()) // … or to read a PDF file
 	}
 	debug.SetGCPercent(400) // memory is cheaper here than the processor, which the browser needs
 	flag.Parse()

@@ -3,6 +3,7 @@ package library
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"path"
 	"strconv"
@@ -146,6 +147,9 @@ func (h *Handlers) getFile(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
+	if r.URL.Query().Has("text") {
+		return h.serveText(w, r, actor, name, int(version))
+	}
 	if !r.URL.Query().Has("versions") {
 		return h.serveVersion(w, r, actor, name, int(version))
 	}
@@ -169,6 +173,18 @@ func (h *Handlers) serveVersion(w http.ResponseWriter, r *http.Request, actor id
 	version int) error {
 	v, content, err := h.library.Open(r.Context(), actor, name, version)
 	return files.Serve(w, r, actor, files.Served{Name: path.Base(v.Path), MediaType: v.MediaType, Hash: v.Hash}, content, err)
+}
+
+// serveText answers with the text of a version, of a PDF file that of its pages.
+func (h *Handlers) serveText(w http.ResponseWriter, r *http.Request, actor ident.Actor, name string, version int) error {
+	text, _, err := h.library.ReadText(r.Context(), actor, name, version)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, err = io.WriteString(w, text)
+	return err
 }
 
 // expected returns the version that must be the newest according to the conditions of a request.

@@ -281,6 +281,11 @@ func (h *Handlers) fillVersion(r *http.Request, actor ident.Actor, f library.Fil
 		if text, v.IsText, err = h.textOf(r, actor, x); err != nil {
 			return err
 		}
+		if strings.HasPrefix(x.MediaType, "application/pdf") {
+			if err := h.fillPages(r, actor, x, at, v); err != nil {
+				return err
+			}
+		}
 		if v.Text = text; v.IsText && number == f.Version {
 			v.EditHref = "/library/edit?" + url.Values{"path": {f.Path}}.Encode()
 		}
@@ -292,6 +297,21 @@ func (h *Handlers) fillVersion(r *http.Request, actor ident.Actor, f library.Fil
 	old, wasText, err := h.textOf(r, actor, list[1])
 	if err == nil && (v.IsText || v.Deleted) && (wasText || list[1].Hash == "") && old != text {
 		v.Changes = linediff.Fold(linediff.Compare(linesOf(old), linesOf(text)))
+	}
+	return err
+}
+
+// fillPages adds the text of a PDF file if the reader asks for it, because reading it takes a moment.
+func (h *Handlers) fillPages(r *http.Request, actor ident.Actor, x library.Version, at string,
+	v *templates.LibraryFileView) error {
+	if !r.URL.Query().Has("text") {
+		v.PagesHref = "/library/file?" + at + "&text=1#pages-title"
+		return nil
+	}
+	var err error
+	v.Pages, _, err = h.library.ReadText(r.Context(), actor, x.Path, x.Number)
+	if errors.Is(err, library.ErrNoText) {
+		v.NoPages, err = true, nil
 	}
 	return err
 }

@@ -5,13 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
+	"agentsite/agentruntime/pdf"
+	"agentsite/agentruntime/pdf/child"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/library"
+	"agentsite/internal/settings"
 	"agentsite/internal/task"
 )
 
@@ -31,6 +37,36 @@ func (l libraryContents) OpenContent(ctx context.Context, person ident.Actor, ha
 	io.ReadSeekCloser, error) {
 	f, r, err := l.portal.chats.Files.Open(ctx, person, hash)
 	return library.Content{Hash: f.Hash, MediaType: f.MediaType, Size: f.Size}, r, err
+}
+
+// pdfFolder has the compiled reader of PDF files, in the data folder.
+const pdfFolder = "pdf"
+
+// newDocuments returns the reader of PDF files, without a process.
+func newDocuments(set settings.Settings, log *slog.Logger) (*pdf.Reader, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program, which reads PDF files: %w", err)
+	}
+	return pdf.New(pdf.Config{Command: []string{self, child.Argument}, Folder: filepath.Join(set.Data, pdfFolder),
+		Log: log}), nil
+}
+
+// documents implements library.Documents.
+type documents struct {
+	reader *pdf.Reader
+	log    *slog.Logger
+}
+
+// DocumentText implements library.Documents. A file that cannot be read is stored all the same.
+func (d documents) DocumentText(ctx context.Context, personID string, content io.ReadSeeker,
+	size int64) (string, error) {
+	text, err := d.reader.Text(ctx, personID, content, size)
+	if err != nil && ctx.Err() == nil {
+		d.log.Info("the text of a PDF file was not read", "bytes", size, "error", err)
+		return "", nil
+	}
+	return text, err
 }
 
 // filedLibrary implements acting.Library for the person behind a call. The permission was checked before.
@@ -71,7 +107,7 @@ const (
 
 // ReadFile implements acting.Library.
 func (l filedLibrary) ReadFile(ctx context.Context, call task.Call, path string, offset int) (string, error) {
-	text, v, err := l.portal.library.Text(ctx, personBehind(call), path, 0)
+	text, v, err := l.portal.library.ReadText(ctx, personBehind(call), path, 0)
 	if err != nil {
 		return "", err
 	}

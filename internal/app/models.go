@@ -25,7 +25,11 @@ func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	p.ceilings = usage.NewCeilings(p.db.Usages, ownedAgents{p}, p.prices)
 	p.grants = grant.NewService(p.db.Grants, grantAgents{p})
 	p.memories = newMemories(p)
-	p.library = library.New(p.db.Library, libraryContents{p})
+	var err error
+	if p.documents, err = newDocuments(p.set, p.log); err != nil {
+		return err
+	}
+	p.library = library.New(p.db.Library, libraryContents{p}, documents{p.documents, p.log})
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
 		Addresses: addressPolicy{p.egress}})
 	if unit := p.set.Budget.Currency; unit != "" && p.set.Model != nil {

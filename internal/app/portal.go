@@ -22,6 +22,7 @@ import (
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/bundle"
 	"agentsite/agentruntime/conformance"
+	"agentsite/agentruntime/pdf"
 	"agentsite/agentruntime/recollect"
 	"agentsite/agentruntime/wasm/sandbox"
 	"agentsite/docs"
@@ -152,6 +153,8 @@ type services struct {
 	hosting  *hosting.Service
 	packages *packages.Service
 	programs *sandbox.Pool
+	// documents reads PDF files of the library.
+	documents *pdf.Reader
 }
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
@@ -538,6 +541,9 @@ func (p *Portal) Close() {
 	p.drivers.close()
 	if p.programs != nil {
 		p.programs.Close()
+	}
+	if p.documents != nil {
+		p.documents.Close()
 	}
 	if p.node != nil {
 		p.node.CloseIdle()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"agentsite/agentruntime/pdf/child"
 	"agentsite/agentruntime/wasm/guest"
 	"agentsite/internal/app"
 	"agentsite/internal/fault"
@@ -122,8 +123,13 @@ func commands() []command {
 // command line. It does not close the streams.
 func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout,
 	stderr io.Writer) int {
-	if len(args) == 1 && args[0] == guest.Argument {
-		return guest.Run() // the portal starts its own binary so; it is no command for people
+	if len(args) == 1 { // the portal starts its own binary so; these are no commands for people
+		switch args[0] {
+		case guest.Argument:
+			return guest.Run()
+		case child.Argument:
+			return child.Run()
+		}
 	}
 	e := env{getenv, stdin, stdout, stderr}
 	err := dispatchCommand(ctx, e, args)

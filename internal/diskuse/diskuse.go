@@ -34,7 +34,7 @@ func kindOf(name string) int {
 var patterns = [][]string{
 	{"*.schema-*", "*.moved*", "*.backup", "*.backup.*", "backup*"},
 	{"agentsite.db", "agentsite.db-wal", "agentsite.db-shm"},
-	{"files", "*.wasm", "programs"},
+	{"files", "*.wasm", "programs", "pdf"},
 	{"replica.db*"},
 	{"*.cache", "*cache*", ".tmp*", "tmp*"},
 	{"reserve"},

@@ -146,6 +146,12 @@ type Contents interface {
 	OpenContent(ctx context.Context, person ident.Actor, hash string) (Content, io.ReadSeekCloser, error)
 }
 
+// Documents reads the text of PDF files.
+type Documents interface {
+	// DocumentText returns the first part of the text of a PDF file of a person, "" if it has none that can be read.
+	DocumentText(ctx context.Context, personID string, content io.ReadSeeker, size int64) (string, error)
+}
+
 // AfterAll is greater than all characters of paths, so that a folder with it comes after the paths in the folder.
 const AfterAll = "\U0010ffff"
 

@@ -15,10 +15,14 @@ import (
 type Service struct {
 	store    Store
 	contents Contents
+	// documents is nil if the portal reads text files only.
+	documents Documents
 }
 
 // New returns a service.
-func New(store Store, contents Contents) *Service { return &Service{store, contents} }
+func New(store Store, contents Contents, documents Documents) *Service {
+	return &Service{store, contents, documents}
+}
 
 const (
 	// pageSize and maxPage are the numbers of files of a page.

@@ -46,14 +46,54 @@ func isText(mediaType string) bool {
 // wordsOf returns the words by which a search finds a version: its path and the first part of its text.
 func (s *Service) wordsOf(ctx context.Context, owner ident.Actor, v Version) (string, error) {
 	words := foldText(v.Path)
-	if !isText(v.MediaType) {
-		return words, nil
+	var text string
+	var err error
+	switch {
+	case isPDF(v.MediaType):
+		text, err = s.documentText(ctx, owner, v)
+	case isText(v.MediaType):
+		text, _, err = s.readText(ctx, owner, v.Hash, maxSearched)
 	}
-	text, _, err := s.readText(ctx, owner, v.Hash, maxSearched)
-	if errors.Is(err, textfile.ErrEncoding) {
+	if errors.Is(err, textfile.ErrEncoding) || text == "" && err == nil {
 		return words, nil
 	}
 	return words + "\n" + cutText(foldText(text)), err
+}
+
+func isPDF(mediaType string) bool {
+	kind, _, _ := strings.Cut(mediaType, ";")
+	return kind == "application/pdf"
+}
+
+// documentText returns the text of a PDF file, "" if it has none that can be read.
+func (s *Service) documentText(ctx context.Context, owner ident.Actor, v Version) (string, error) {
+	if s.documents == nil {
+		return "", nil
+	}
+	c, r, err := s.contents.OpenContent(ctx, owner, v.Hash)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	return s.documents.DocumentText(ctx, owner.ID, r, c.Size)
+}
+
+// ReadText returns a version of a file as text to read, the newest for number 0: of a PDF file the text of its pages,
+// of others as Text does. ErrNoText or ErrLongText for contents without such a text.
+func (s *Service) ReadText(ctx context.Context, actor ident.Actor, path string, number int) (string, Version, error) {
+	v, r, err := s.Open(ctx, actor, path, number)
+	if err != nil {
+		return "", v, err
+	}
+	r.Close()
+	if !isPDF(v.MediaType) {
+		return s.Text(ctx, actor, path, v.Number)
+	}
+	text, err := s.documentText(ctx, ownerOf(actor), v)
+	if err == nil && text == "" {
+		err = ErrNoText
+	}
+	return text, v, err
 }
 
 // readText returns the first bytes of a content as text; cut is true if there is more.

@@ -109,7 +109,7 @@ var columns = map[string]string{
 // files are the files and folders of a data folder by their class.
 var files = map[string]Class{
 	"agentsite.db": Personal, "agentsite.db-wal": Personal, "agentsite.db-shm": Personal,
-	"files": Personal, "backups": Personal, "logs": Portal, "programs": Portal,
+	"files": Personal, "backups": Personal, "logs": Portal, "programs": Portal, "pdf": Portal,
 	"embeddings.cache": Personal, "embeddings.cache.new": Personal,
 	"reserve":    Portal,
 	"replica.db": Public, "replica.db-wal": Public, "replica.db-shm": Public,

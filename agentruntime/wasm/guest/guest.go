@@ -35,8 +35,20 @@ const maxThreads = 2
 // memories of dropped instances are most of their garbage.
 const gcPercent = 25
 
-// Run serves the calls of one program until the input ends, and returns the exit status.
-func Run() int {
+// Program serves calls in the process. Its methods are safe for concurrent use.
+type Program interface {
+	// Run runs one call. After ctx ends it should return soon: if it does not, the portal kills the process.
+	Run(ctx context.Context, c *Call, s frame.Start) (frame.Status, []byte)
+	// Prepare is called after each call, to get ready for the next one.
+	Prepare()
+}
+
+// Run serves the calls of one hosted program until the input ends, and returns the exit status.
+func Run() int { return Serve(loadModule) }
+
+// Serve serves calls until the input ends, and returns the exit status. load gets the bytes of the Module frame; its
+// error is a text for people.
+func Serve(load func(module []byte, set frame.Settings) (Program, error)) int {
 	in, out := os.Stdin, &writer{w: os.Stdout}
 	// A library that prints something must not write into the frames.
 	os.Stdout = os.Stderr
@@ -59,15 +71,17 @@ func Run() int {
 	if err != nil || f.Kind != frame.Module {
 		return 1
 	}
-	s := &server{out: out, calls: make(map[uint32]*call)}
+	s := &server{out: out, calls: make(map[uint32]*Call)}
 	// The input is read while the module is compiled, so that the process ends with the portal at any time.
 	loaded := make(chan struct{})
 	go func() {
 		defer close(loaded)
 		state := frame.State{Guards: guards}
-		if err := s.loadModule(f.Body, set); err != nil {
+		var err error
+		if s.prog, err = load(f.Body, set); err != nil {
 			state.Failure = clipText(firstLine(err))
 		}
+		debug.FreeOSMemory() // compiling needs more memory than running
 		out.sendState(state)
 	}()
 	for {
@@ -100,14 +114,14 @@ func readSettings(r io.Reader) (frame.Settings, error) {
 // server holds the program and its calls.
 type server struct {
 	out  *writer
-	prog *program
+	prog Program
 
 	mu    sync.Mutex // guards calls
-	calls map[uint32]*call
+	calls map[uint32]*Call
 }
 
 // loadModule compiles the module and prepares its first instances.
-func (s *server) loadModule(b []byte, set frame.Settings) error {
+func loadModule(b []byte, set frame.Settings) (Program, error) {
 	ctx := context.Background()
 	conf := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithMemoryLimitPages(set.Pages).
 		WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
@@ -119,7 +133,7 @@ func (s *server) loadModule(b []byte, set frame.Settings) error {
 	}
 	p := &program{runtime: wazero.NewRuntimeWithConfig(ctx, conf), settings: set}
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
-		return err
+		return nil, err
 	}
 	err := exportAll(ctx, p.runtime)
 	if err == nil {
@@ -128,9 +142,7 @@ func (s *server) loadModule(b []byte, set frame.Settings) error {
 	if err == nil {
 		err = p.prepareInstances(ctx)
 	}
-	debug.FreeOSMemory() // compiling needs more memory than running
-	s.prog = p
-	return err
+	return p, err
 }
 
 // handleFrame takes a frame of the portal. It does not block for long.
@@ -154,20 +166,20 @@ func (s *server) beginCall(f frame.Frame) {
 		return // the portal writes the frame, so this does not happen
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	c := &call{id: f.Call, out: s.out, config: start.Config, answers: make(chan []byte, 1), cancel: cancel}
+	c := &Call{id: f.Call, out: s.out, config: start.Config, answers: make(chan []byte, 1), cancel: cancel}
 	c.clock = startStopwatch(time.Duration(start.Millis)*time.Millisecond, func() { cancel(errExpired) })
 	s.mu.Lock()
 	s.calls[c.id] = c
 	s.mu.Unlock()
 	go func() {
-		status, out := s.prog.runEntry(ctx, c, start)
+		status, out := s.prog.Run(ctx, c, start)
 		c.clock.timer.Stop()
 		s.mu.Lock()
 		delete(s.calls, c.id)
 		s.mu.Unlock()
 		s.out.sendFrame(frame.Frame{Kind: frame.Done, Call: c.id, Body: frame.WithStatus(status, out)})
 		cancel(nil)
-		_ = s.prog.prepareInstances(context.Background()) // a program that cannot start fails at its next call
+		s.prog.Prepare()
 	}()
 }
 

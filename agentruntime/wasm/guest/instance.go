@@ -27,7 +27,7 @@ type instance struct {
 	mod    api.Module
 	shared *blocks
 	vars   map[string][]byte
-	call   *call // nil while the instance is prepared
+	call   *Call // nil while the instance is prepared
 
 	input, inputSize, output, outputSize, failure uint64
 
@@ -35,8 +35,8 @@ type instance struct {
 	headers []byte
 }
 
-// call is one call under way.
-type call struct {
+// Call is one call under way.
+type Call struct {
 	id      uint32
 	out     *writer
 	config  map[string]string
@@ -52,7 +52,7 @@ const (
 	maxLine = 2 << 10
 )
 
-func (in *instance) currentCall() *call {
+func (in *instance) currentCall() *Call {
 	if in.call == nil {
 		panic(errors.New("the program asks the portal before it was given a task"))
 	}
@@ -77,9 +77,13 @@ func (in *instance) writeLog(b []byte) {
 	c.out.sendFrame(frame.Frame{Kind: frame.Log, Call: c.id, Body: b})
 }
 
-// askPortal sends a Host frame and waits for the answer. The time of the program stands still meanwhile.
 func (in *instance) askPortal(ctx context.Context, name string, arg []byte) ([]byte, frame.Status) {
-	c := in.currentCall()
+	return in.currentCall().Ask(ctx, name, arg)
+}
+
+// Ask sends a Host frame and waits for the answer, OK or Failed with a reason. The time of the program stands still
+// meanwhile. It panics when ctx ends. One goroutine asks at a time.
+func (c *Call) Ask(ctx context.Context, name string, arg []byte) ([]byte, frame.Status) {
 	body := frame.HostBody(name, arg)
 	if len(body) > frame.MaxBody {
 		return []byte("the data is too long"), frame.Failed
@@ -209,8 +213,11 @@ func (p *program) prepareInstances(ctx context.Context) error {
 	}
 }
 
-// runEntry runs the program on an input. The text of a failure is for the author of the program.
-func (p *program) runEntry(ctx context.Context, c *call, s frame.Start) (status frame.Status, out []byte) {
+// Prepare implements Program. A program that cannot start fails at its next call.
+func (p *program) Prepare() { _ = p.prepareInstances(context.Background()) }
+
+// Run implements Program: it runs the program on an input. The text of a failure is for the author of the program.
+func (p *program) Run(ctx context.Context, c *Call, s frame.Start) (status frame.Status, out []byte) {
 	defer func() {
 		if v := recover(); v != nil {
 			status, out = frame.Trapped, []byte(clipText(fmt.Sprint(v)))

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agentruntime/pdf/child"
 	"agentsite/agentruntime/wasm/guest"
 	"agentsite/internal/app"
 	"agentsite/internal/control"
@@ -123,6 +124,9 @@ const gcPercent = 400
 func Main(m *testing.M) int {
 	if len(os.Args) == 2 && os.Args[1] == guest.Argument {
 		return guest.Run() // a portal of a test started this test program to run a hosted program
+	}
+	if len(os.Args) == 2 && os.Args[1] == child.Argument {
+		return child.Run() // … or to read a PDF file
 	}
 	debug.SetGCPercent(gcPercent)
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
