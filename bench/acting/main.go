@@ -5,7 +5,7 @@
 // Row hops: an agent asks a second one, which asks a third one, and so on. All are prompt agents, each on another portal
 // than the one before, of three portals of a network on this machine.
 //
-//	go run ./bench/acting                  both rows: about five minutes
+//	go run ./bench/acting                  both rows: about eight minutes
 //	go run ./bench/acting -rows streams -streams 100
 //	go run ./bench/acting -rows hops
 package main

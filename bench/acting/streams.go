@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,47 +92,67 @@ func (b *bench) measureStreams() error {
 	return nil
 }
 
-// ramp is the time in which streams begin.
-const ramp = time.Second
+// window is the time of a round in which its slots are measured, and streamLength that of one stream.
+type window struct {
+	begin, end   time.Time
+	streamLength time.Duration
+}
 
-// readStreams reads n streams of a side, each with another account in turn.
+func (w window) contains(t time.Time) bool { return !t.Before(w.begin) && t.Before(w.end) }
+
+// readStreams keeps n streams of a side open, each slot with another account in turn: a slot begins its next stream
+// when one has ended, and the slots begin one after the other, so that streams begin evenly. It measures for a
+// round, after all slots have begun.
 func (b *bench) readStreams(side *proc.Process, p *portal, model string, n int) (s streamed, err error) {
+	length := 2 * b.Round
+	now := time.Now()
+	measured := window{begin: now.Add(length), end: now.Add(length + b.Round), streamLength: length}
+	var wg sync.WaitGroup
+	slots, fails := make([]slot, n), make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			time.Sleep(length * time.Duration(i) / time.Duration(n))
+			for fails[i] == nil && time.Now().Before(measured.end) {
+				fails[i] = slots[i].readStream(p.client, side.Addr, p.tokens[i%len(p.tokens)], model, measured)
+			}
+		})
+	}
+	time.Sleep(time.Until(measured.begin))
 	before, err := side.CPU()
 	if err != nil {
 		return s, err
 	}
-	began := time.Now()
-	var wg sync.WaitGroup
-	firsts, chunks, fails := make([]time.Duration, n), make([][]time.Duration, n), make([]error, n)
-	for i := range n {
-		wg.Go(func() {
-			time.Sleep(ramp * time.Duration(i) / time.Duration(n))
-			firsts[i], chunks[i], fails[i] = readStream(p.client, side.Addr, p.tokens[i%len(p.tokens)], model, b.Round)
-		})
-	}
-	wg.Wait()
-	took := time.Since(began)
+	time.Sleep(time.Until(measured.end))
 	after, err := side.CPU()
+	wg.Wait()
 	for _, fail := range append(fails, err) {
 		if fail != nil {
 			return s, fail
 		}
 	}
-	s.first, s.chunk = firsts, slices.Concat(chunks...)
+	for _, one := range slots {
+		s.first, s.chunk = append(s.first, one.first...), append(s.chunk, one.chunks...)
+	}
 	used := after - before
-	s.cpu, s.cores = float64(used.Nanoseconds())/1e3/float64(len(s.chunk)), used.Seconds()/took.Seconds()
+	s.cpu, s.cores = float64(used.Nanoseconds())/1e3/float64(len(s.chunk)), used.Seconds()/b.Round.Seconds()
+	time.Sleep(time.Second) // the streams that were left end
 	return s, nil
 }
 
-// readStream reads one stream: the time until its first token, and the time on the way of each further chunk.
-func readStream(c *http.Client, addr, token, model string, during time.Duration) (first time.Duration, chunks []time.Duration, err error) {
+// slot holds the times of the streams that one reader read in turn: until the first token of each, and of each
+// further chunk on the way.
+type slot struct{ first, chunks []time.Duration }
+
+// readStream reads one stream to its end, or to the end of the window.
+func (s *slot) readStream(c *http.Client, addr, token, model string, measured window) error {
 	at := time.Now()
 	res, err := sendJSON(c, http.MethodPost, "http://"+addr+"/v1/chat/completions", token, map[string]any{"model": model, "stream": true,
-		"messages": []any{map[string]string{"role": "user", "content": streamFor + during.String() + ";"}}})
+		"messages": []any{map[string]string{"role": "user", "content": streamFor + measured.streamLength.String() + ";"}}})
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
 	defer res.Body.Close()
+	chunks := 0
 	in := bufio.NewScanner(res.Body)
 	for in.Scan() {
 		data, ok := strings.CutPrefix(in.Text(), "data: ")
@@ -141,30 +160,37 @@ func readStream(c *http.Client, addr, token, model string, during time.Duration)
 			continue
 		}
 		now := time.Now()
+		if !now.Before(measured.end) {
+			return nil
+		}
 		var event struct {
 			Choices []struct{ Delta struct{ Content string } }
 		}
 		if err := json.Unmarshal([]byte(data), &event); err != nil {
-			return first, chunks, fmt.Errorf("%.200s: %w", data, err)
+			return fmt.Errorf("%.200s: %w", data, err)
 		}
 		for _, choice := range event.Choices {
 			for stamp := range strings.SplitSeq(choice.Delta.Content, "|") {
 				ns, err := strconv.ParseInt(strings.TrimSpace(stamp), 10, 64)
-				switch {
-				case err != nil:
-				case first == 0:
-					first = now.Sub(at)
-				default:
-					chunks = append(chunks, now.Sub(time.Unix(0, ns)))
+				if err != nil {
+					continue
+				}
+				if chunks++; !measured.contains(at) && chunks == 1 || !measured.contains(now) {
+					continue
+				}
+				if chunks == 1 {
+					s.first = append(s.first, now.Sub(at))
+				} else {
+					s.chunks = append(s.chunks, now.Sub(time.Unix(0, ns)))
 				}
 			}
 		}
 	}
 	if err := in.Err(); err != nil {
-		return first, chunks, err
+		return err
 	}
-	if len(chunks) == 0 {
-		return first, chunks, fmt.Errorf("a stream had no chunks")
+	if chunks == 0 {
+		return fmt.Errorf("a stream had no chunks")
 	}
-	return first, chunks, nil
+	return nil
 }
