@@ -165,6 +165,13 @@ func (c *child) awaitEnd(p *Pool, errs *tail) {
 	p.removeChild(c)
 }
 
+// isEnding reports whether the process has ended or is being killed, so that it must get no other call.
+func (c *child) isEnding() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reason != nil || c.isDead()
+}
+
 func (c *child) isDead() bool {
 	select {
 	case <-c.dead:

@@ -339,6 +339,22 @@ func TestHostile_ProcessesAreEnded(t *testing.T) {
 	}
 }
 
+// A process that is being killed for one call takes no other one: each call fails at its own deadline.
+func TestProcess_ThatIsKilledTakesNoCall(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, func(c *sandbox.Config) {
+		c.Command = []string{os.Args[0], "lie", "hangs"}
+		c.Limits.Run = 20 * time.Millisecond
+	})
+	hash := moduleOf(wasmtest.Says("hangs twice").Bytes())
+	for i := range 20 {
+		_, err := p.Call(t.Context(), hash, nil, []byte(`{}`), &host{})
+		if f, ok := errors.AsType[*sandbox.Failure](err); !ok || f.Status != frame.Expired {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+}
+
 // A process inherits nothing: no environment, and no descriptors but its pipes.
 func TestProcess_InheritsNothing(t *testing.T) {
 	t.Setenv("SECRET", "canary")

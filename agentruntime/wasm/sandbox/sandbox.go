@@ -208,7 +208,7 @@ func (p *Pool) takeChild(ctx context.Context, hash string, b []byte) (*child, fu
 				p.giveBack(s)
 				return nil, nil, s.err
 			}
-			if s.child.isDead() {
+			if s.child.isEnding() {
 				p.giveBack(s)
 				p.removeSlot(hash, s)
 				continue
