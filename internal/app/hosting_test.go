@@ -287,20 +287,22 @@ func TestManual_Host(t *testing.T) {
 	if !ok || len(blocks) != 4 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "split.wasm")
-	script := strings.ReplaceAll(blocks[0][1]+blocks[1][1], "split.wasm ./docs", file+" ./docs")
-	script = strings.ReplaceAll(script, "@split.wasm", "@"+file)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	script += "agentsite() { GOFLAGS= " + asCommand + "=1 '" + self + "' \"$@\"; }\ncd '" + dir + "'\n" +
-		blocks[2][1] + blocks[3][1] +
-		"agentsite package fetch bill-splitter\ncmp bill-splitter-0.1.0.wasm bill-splitter/program.wasm\n"
+	// Somebody has a folder with the binary of the portal only.
+	dir := t.TempDir()
+	binary := "#!/bin/sh\nexec env GOFLAGS= " + asCommand + "=1 '" + self + "' \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "agentsite"), []byte(binary), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	script := blocks[0][1] + blocks[1][1] + blocks[2][1] + blocks[3][1] +
+		"./agentsite package fetch bill-splitter\ncmp bill-splitter-0.1.0.wasm bill-splitter/program.wasm\n"
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+rob.NewToken().Token)
+	cmd.Dir = dir
+	token := rob.NewToken("agents:write", "agents:read").Token
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "AGENTSITE_PORTAL="+p.Base, "AGENTSITE_TOKEN="+token)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
