@@ -137,9 +137,8 @@ const chunkRows = 512
 // none is the row after the last one of a document, and the document of a free row.
 const none = math.MaxUint32
 
-// chunk holds rows: of row i, words of the code and dims of the bytes at i times their number.
+// chunk holds rows without their codes: of row i, dims of the bytes at i times their number.
 type chunk struct {
-	codes  []uint64
 	bytes  []int8
 	scales []float32
 	docs   []uint32 // document of each row
@@ -152,6 +151,7 @@ type Store struct {
 	dims        int // after rotation
 	gain, shift float32
 	chunks      []*chunk
+	codes       []uint64 // of all rows, in one array, because a search reads all of them and memory is read ahead
 	first       []uint32 // by document: its first row, or none
 	free        []uint32
 	rows        int // rows in use
@@ -195,7 +195,7 @@ func (s *Store) Put(doc uint32, list []Row) {
 		}
 		row := s.newRow()
 		c, i := s.chunks[row/chunkRows], int(row%chunkRows)
-		copy(c.codes[i*s.words():], r.code)
+		copy(s.codes[int(row)*s.words():], r.code)
 		copy(c.bytes[i*s.dims:], r.bytes)
 		c.scales[i], c.docs[i], c.parts[i], c.next[i] = r.scale, doc, uint8(part), s.first[doc]
 		s.first[doc] = row
@@ -225,14 +225,14 @@ func (s *Store) newRow() uint32 {
 	if len(s.free) == 0 {
 		first := uint32(len(s.chunks) * chunkRows)
 		c := &chunk{
-			codes: make([]uint64, chunkRows*s.words()), bytes: make([]int8, chunkRows*s.dims),
-			scales: make([]float32, chunkRows), docs: make([]uint32, chunkRows),
+			bytes: make([]int8, chunkRows*s.dims), scales: make([]float32, chunkRows), docs: make([]uint32, chunkRows),
 			next: make([]uint32, chunkRows), parts: make([]uint8, chunkRows),
 		}
 		for i := range c.docs {
 			c.docs[i] = none
 		}
 		s.chunks = append(s.chunks, c)
+		s.codes = append(s.codes, make([]uint64, chunkRows*s.words())...)
 		for i := uint32(chunkRows); i > 0; i-- {
 			s.free = append(s.free, first+i-1)
 		}
@@ -377,10 +377,11 @@ func (s *Store) findRows(q *Query, want, limit int, allowed []uint64, b *Scratch
 	n := nearRows{list: b.rows[:0], counts: make([]int, s.dims+1), limit: min(limit, s.dims), want: want}
 	var distances [chunkRows]uint16
 	for k, c := range s.chunks {
+		codes := s.codes[k*chunkRows*s.words():]
 		if s.words() == 4 {
-			measureShort(&distances, c.codes, [4]uint64(q.code))
+			measureShort(&distances, codes, [4]uint64(q.code))
 		} else {
-			measureAny(&distances, c.codes, q.code)
+			measureAny(&distances, codes, q.code)
 		}
 		first, limit := uint32(k*chunkRows), n.limit
 		for i, d := range distances {
@@ -397,7 +398,7 @@ func (s *Store) findRows(q *Query, want, limit int, allowed []uint64, b *Scratch
 	return n.limit
 }
 
-// measureShort stores the number of bits in which each code of a chunk differs from a query's, for codes of four
+// measureShort stores the number of bits in which each of chunkRows codes differs from a query's, for codes of four
 // words. It does nothing else, so that all that it needs stays in registers: it is most of the work of a search.
 func measureShort(distances *[chunkRows]uint16, codes []uint64, q [4]uint64) {
 	codes = codes[:4*chunkRows]

@@ -184,7 +184,7 @@ func rankPlainly(s *Store, q *Query, n int, allowed []uint64) (near []Near) {
 			c, i := s.chunks[at/chunkRows], int(at%chunkRows)
 			d := 0
 			for k := range q.code {
-				d += bits.OnesCount64(c.codes[i*s.words()+k] ^ q.code[k])
+				d += bits.OnesCount64(s.codes[int(at)*s.words()+k] ^ q.code[k])
 			}
 			rows = append(rows, row{d, Near{uint32(doc), int(c.parts[i]), s.cosine(q, c, i)}})
 			at = c.next[i]
