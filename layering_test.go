@@ -262,7 +262,7 @@ var may = map[string][]string{
 	"agentruntime/wasm/guest":     {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
 	// The process that reads PDF files is locked down as that of a hosted program.
 	"agentruntime/pdf/child":    {"agentruntime/wasm/frame", "agentruntime/wasm/guest"},
-	"agentruntime/pdf":          {"agentruntime/pdf/child", "agentruntime/wasm/sandbox"},
+	"agentruntime/pdf":          {"agentruntime/pdf/child", "agentruntime/wasm/sandbox", "internal/limit"},
 	"agentruntime/wasm/sandbox": {"agentruntime/wasm/frame", "agentruntime/wasm/module"},
 	// Helpers of tests build portals, stores and agents from every package. Only tests and bench import
 	// them.

@@ -10,11 +10,11 @@ import (
 	"io"
 	"log/slog"
 	"strconv"
-	"sync"
 	"time"
 
 	"agentsite/agentruntime/pdf/child"
 	"agentsite/agentruntime/wasm/sandbox"
+	"agentsite/internal/limit"
 )
 
 // Config is the configuration of a Reader.
@@ -39,10 +39,8 @@ const (
 
 // Reader reads the text of PDF files. It is safe for concurrent use; close it.
 type Reader struct {
-	pool *sandbox.Pool
-
-	mu   sync.Mutex // guards busy
-	busy map[string]chan struct{}
+	pool  *sandbox.Pool
+	turns limit.Turns // of the owners of files
 }
 
 // New returns a Reader without a process.
@@ -51,7 +49,7 @@ func New(cfg Config) *Reader {
 		Start: readTime, Load: loadTime, Resident: resident, Data: data, Calls: 1}
 	pool := sandbox.New(sandbox.Config{Command: cfg.Command, Folder: cfg.Folder, CacheBytes: cacheBytes, Children: 1,
 		Limits: limits, Modules: engine{}, Log: cfg.Log})
-	return &Reader{pool: pool, busy: make(map[string]chan struct{})}
+	return &Reader{pool: pool}
 }
 
 // Close ends the process. Calls under way fail.
@@ -66,31 +64,6 @@ func (engine) ReadModule(context.Context, string) ([]byte, error) { return []byt
 // one that needs more time or memory than a file may.
 var ErrNoText = errors.New("the file has no text that can be read")
 
-// take waits for the turn of an owner and returns a function that ends it.
-func (r *Reader) take(ctx context.Context, owner string) (done func(), err error) {
-	for {
-		r.mu.Lock()
-		other, taken := r.busy[owner]
-		if !taken {
-			mine := make(chan struct{})
-			r.busy[owner] = mine
-			r.mu.Unlock()
-			return func() {
-				r.mu.Lock()
-				delete(r.busy, owner)
-				r.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		r.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
 // Text returns the text of a PDF file of size bytes, at most 256 KiB of it. It reads file until it returns. The files
 // of one owner are read one after another, so that those of others need not wait for all of them.
 func (r *Reader) Text(ctx context.Context, owner string, file io.ReadSeeker, size int64) (string, error) {
@@ -99,7 +72,7 @@ func (r *Reader) Text(ctx context.Context, owner string, file io.ReadSeeker, siz
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	done, err := r.take(ctx, owner)
+	done, err := r.turns.Begin(ctx, owner, maxTime)
 	if err != nil {
 		return "", err
 	}
