@@ -67,7 +67,6 @@ import (
 
 // Config describes the portal, and holds the services of its handlers besides those that New takes.
 type Config struct {
-	Name    string // name of the portal, shown on pages
 	URL     string // public address, without a trailing slash
 	Host    string // the part of handles after the @
 	Version string
@@ -168,7 +167,7 @@ type Database interface {
 // declare their routes.
 func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, db Database,
 	cfg Config) *Routes {
-	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version,
+	portal := address.Portal{Settings: cfg.Live, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version,
 		PublicKey: cfg.PublicKey, Started: cfg.Started, Goals: cfg.Goals, Meanings: cfg.Meanings}
 	if len(portal.Goals) == 0 {
 		portal.Goals = templates.GoalExamples

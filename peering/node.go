@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"agentsite/internal/adjust"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/archive"
@@ -32,8 +33,9 @@ import (
 // Config is the operator's configuration of a portal's part in its network.
 type Config struct {
 	Network string
-	// URL is the portal's address, Host the host in it, Name its display name.
+	// URL is the portal's address, Host the host in it, Name its display name unless Live has one.
 	URL, Host, Name string
+	Live            *adjust.Snapshot
 	// Tier is how much is kept of other portals, one of the record.Tier constants; empty to choose it by the
 	// number of their agents.
 	Tier string

@@ -57,13 +57,13 @@ func (n *Node) openPeers(ctx context.Context) (err error) {
 			return n.Client.Join(ctx, origins)
 		},
 		Drop: func(ctx context.Context, portal record.PortalID) error { return n.Syncer.Drop(ctx, portal) },
-		Name: n.cfg.Name, Agents: n.ports.Agents.Own, Tell: n.ports.NotifyOperators, Most: n.cfg.MaxPeers, Log: log,
+		Name: n.cfg.Name, Live: n.cfg.Live, Agents: n.ports.Agents.Own, Tell: n.ports.NotifyOperators, Most: n.cfg.MaxPeers, Log: log,
 	})
 	if err != nil {
 		return err
 	}
 	n.Self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: n.cfg.Network, Origin: n.cfg.URL,
-		Name: n.cfg.Name, Policy: n.Peers.Mode, Tier: n.Tiers.Tier,
+		Name: n.cfg.Name, Live: n.cfg.Live, Policy: n.Peers.Mode, Tier: n.Tiers.Tier,
 		Root: n.ports.Keys.Portal, Public: n.ports.Keys.Public(), Keys: n.ports.Operational, Cards: n.ports.Cards,
 		Gate: n.Gate, Replica: replica, Log: log})
 	return err

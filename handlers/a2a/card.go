@@ -86,7 +86,7 @@ func (d *Handler) Card(a hub.Agent) ([]byte, error) { return d.signCard(d.agentB
 
 // cardOf builds the unsigned card of an agent. base is the URL at which the agent is called.
 func (d *Handler) cardOf(base string, a hub.Agent) a2a.AgentCard {
-	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL,
+	f := a2a.Face{Base: base, Provider: d.cfg.Live.NameOr(d.cfg.Name), Home: d.cfg.URL,
 		Page:   d.cfg.URL + "/agents/" + url.PathEscape(a.Handle()),
 		Only10: !a.Elsewhere() && a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Live.AllowsGuests() &&
 			a.Visibility == hub.Public && a.Limits.Callers == ""}

@@ -43,7 +43,7 @@ type Config struct {
 	Chat    *chat.Service
 	Tasks   *task.Service
 	Hooks   *notify.Service
-	// Name and URL are the portal's name and address; URL has no trailing slash. Host is the part of
+	// Name is the portal's name unless Live has one. URL is its address, without a trailing slash. Host is the part of
 	// handles after the @.
 	Name, URL, Host string
 	// Live says whether callers without a credential may use public agents.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"agentsite/internal/adjust"
 	"agentsite/internal/chat"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -14,18 +15,22 @@ import (
 
 // Portal describes this portal to the packages that render pages and answers.
 type Portal struct {
-	Name    string // name shown on pages
 	URL     string // public address, without a trailing slash
 	Host    string // the part of handles after the @
 	Version string
 	// PublicKey is the portal's public key in the form that the page about the portal shows.
 	PublicKey string
 	Started   time.Time
+	// Settings has the name of the portal, which operators change while it runs.
+	Settings *adjust.Snapshot
 	// Goals are examples of goals for teams.
 	Goals []string
 	// Meanings is the operator's server of embeddings.
 	Meanings Meanings
 }
+
+// Name returns the name that pages show: the one that operators gave, else the host.
+func (p Portal) Name() string { return p.Settings.NameOr(p.Host) }
 
 // Meanings is a server of embeddings, with the model for searches by meaning. The zero Meanings is none.
 type Meanings struct {

@@ -74,7 +74,7 @@ func (d *Handler) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 		return nil, nil, err
 	}
 	doc := catalogJSON{SpecVersion: "1.0", Entries: []entry{d.registryEntry()}, Host: &hostJSON{
-		DisplayName: d.cfg.Name, Identifier: d.cfg.Publisher, DocumentationURL: d.cfg.URL + "/docs",
+		DisplayName: d.cfg.Live.NameOr(d.cfg.Name), Identifier: d.cfg.Publisher, DocumentationURL: d.cfg.URL + "/docs",
 		LogoURL: d.cfg.URL + "/favicon.svg"}}
 	for i := range agents {
 		doc.Entries = append(doc.Entries, d.entryOf(&agents[i].Agent, cardType),

@@ -121,12 +121,12 @@ func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 // registryEntry returns the entry that refers to this registry, the first one of every catalog.
 func (d *Handler) registryEntry() entry {
 	return entry{
-		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Name, Type: registryType,
+		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Live.NameOr(d.cfg.Name), Type: registryType,
 		URL:          d.cfg.URL + base,
 		Description:  "Searches, lists and counts all public agents of this portal.",
 		Tags:         []string{"registry", "search"},
 		Capabilities: []string{"search", "explore", "list", "retrieve"},
-		Queries:      []string{"find an agent for a task", "which agents are on " + d.cfg.Name},
+		Queries:      []string{"find an agent for a task", "which agents are on " + d.cfg.Live.NameOr(d.cfg.Name)},
 		Version:      "0.91",
 	}
 }

@@ -44,7 +44,7 @@ type Directory interface {
 type Config struct {
 	Directory Directory
 	Callers   request.Authenticator
-	Name      string // name of the portal, shown to people
+	Name      string // name of the portal, shown to people, unless Live has one
 	URL       string // public address, without a trailing slash
 	Host      string // the part of handles after the @
 	// Publisher is the publisher's domain in identifiers, see Domain.

@@ -74,7 +74,7 @@ func (d *Handler) serveNodeinfo(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	n := nodeinfoJSON{Version: "2.1", Protocols: []string{"a2a", "ard"}, OpenRegistrations: d.cfg.Live.OpensAccounts(),
-		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Own(), u.Peers, d.cfg.PublicKey,
+		Metadata: nodeinfoMetadata{d.cfg.Live.NameOr(d.cfg.Name), d.cfg.Directory.Own(), u.Peers, d.cfg.PublicKey,
 			d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
 	n.Software.Name, n.Software.Version = "agentsite", d.cfg.Version
 	n.Services.Inbound, n.Services.Outbound = []string{}, []string{"atom1.0"}

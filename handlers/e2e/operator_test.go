@@ -105,6 +105,11 @@ func TestOperator_ChangesWhoMaySignUp(t *testing.T) {
 			if clicks > 3 {
 				t.Errorf("%d clicks", clicks)
 			}
+			op.says("A change applies after a restart.") // of the limits alone
+			op.fill("#name", "Agora Nova")
+			op.fill("#confirm", apptest.Password)
+			op.press("main form.stack button")
+			op.until("the new name", `document.querySelector(".site-header, header").innerText.includes("Agora Nova")`)
 			guest := visitAt(t, root, p.at, s)
 			guest.open("/signup")
 			guest.until("that nobody can sign up", `!document.querySelector("#password")`)
@@ -115,7 +120,7 @@ func TestOperator_ChangesWhoMaySignUp(t *testing.T) {
 			op.press("main form.stack button")
 			op.says("this is not your password")
 			op.open("/admin")
-			op.press(`nav a[href="/admin/storage"]`)
+			op.press(`nav a[href="/admin/storage"]`) // the only click
 			op.says("What fills the disk")
 			op.says("Database")
 			op.shot("operator-disk-"+name, true)

@@ -73,8 +73,8 @@ func (d *Handler) cardAt(url, name, version, title, description, page string, op
 }
 
 func (d *Handler) portalCard(w http.ResponseWriter, r *http.Request) {
-	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Name,
-		"Find the agents of "+d.cfg.Name+" and give them work.", d.cfg.URL, d.cfg.Live.AllowsGuests())
+	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Live.NameOr(d.cfg.Name),
+		"Find the agents of "+d.cfg.Live.NameOr(d.cfg.Name)+" and give them work.", d.cfg.URL, d.cfg.Live.AllowsGuests())
 	d.sendCard(w, r, CardType, c)
 }
 
@@ -137,7 +137,7 @@ func (d *Handler) serveCatalog(w http.ResponseWriter, r *http.Request) {
 		panic(err)
 	}
 	urn := "urn:air:" + ard.Domain(u.Hostname()) + ":mcp:"
-	list := []entry{{urn + "agentsite", d.cfg.Name, CardType, d.cfg.URL + portalPath + cardSuffix}}
+	list := []entry{{urn + "agentsite", d.cfg.Live.NameOr(d.cfg.Name), CardType, d.cfg.URL + portalPath + cardSuffix}}
 	for _, f := range page.Results {
 		if f.Agent.Portal == "" {
 			list = append(list, entry{urn + f.Agent.Name, cmp.Or(f.Agent.Title, f.Agent.Name), CardType,

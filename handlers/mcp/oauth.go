@@ -18,7 +18,7 @@ func (d *Handler) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), metadataPath)
 	d.sendCard(w, r, "application/json", map[string]any{
 		"resource":                 d.cfg.URL + path,
-		"resource_name":            d.cfg.Name,
+		"resource_name":            d.cfg.Live.NameOr(d.cfg.Name),
 		"resource_documentation":   d.cfg.URL + "/docs/connect",
 		"bearer_methods_supported": []string{"header"},
 		"scopes_supported":         []string{string(ident.AgentsRead), string(ident.ChatWrite)},

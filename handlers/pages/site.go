@@ -48,7 +48,7 @@ func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Servi
 // Frame returns the parts of a page that surround its content: title, navigation, the actor's menu and
 // unread count.
 func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates.Page {
-	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name, PortalHandle: d.portal.Host,
+	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name(), PortalHandle: d.portal.Host,
 		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open",
 		Version: d.portal.Version, SearchHost: d.portal.Meanings.Host}
 	if d.portal.Meanings.Private {

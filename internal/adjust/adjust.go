@@ -5,6 +5,7 @@
 package adjust
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ const (
 func Names() []string { return []string{Name, Contact, Rules, Accounts, Guests, Limits} }
 
 // IsLive reports whether a change of a setting applies without a restart.
-func IsLive(name string) bool { return name != Name && name != Limits }
+func IsLive(name string) bool { return name != Limits }
 
 // On is the value of Guests, and Open that of Accounts, that let all visitors in.
 const (
@@ -58,6 +59,9 @@ func (s *Snapshot) Value(name string) string {
 	}
 	return (*s.values.Load())[name]
 }
+
+// NameOr returns the name of the portal, or host if none is set.
+func (s *Snapshot) NameOr(host string) string { return cmp.Or(s.Value(Name), host) }
 
 // AllowsGuests reports whether visitors without an account may talk to agents.
 func (s *Snapshot) AllowsGuests() bool { return s.Value(Guests) == On }

@@ -67,15 +67,17 @@ func TestChange_AppliesWhatIsLiveAndIsUndone(t *testing.T) {
 	t.Parallel()
 	s, live, m := open()
 	ctx := t.Context()
-	changed, err := s.Change(ctx, operator, "right", adjust.Values{adjust.Accounts: "closed", adjust.Name: "Two"})
-	if err != nil || !reflect.DeepEqual(changed, []string{adjust.Name, adjust.Accounts}) {
+	changed, err := s.Change(ctx, operator, "right", adjust.Values{adjust.Accounts: "closed", adjust.Name: "Two", adjust.Limits: "running=9"})
+	if err != nil || !reflect.DeepEqual(changed, []string{adjust.Name, adjust.Accounts, adjust.Limits}) {
 		t.Fatal(changed, err)
 	}
-	if live.Value(adjust.Accounts) != "closed" || live.Value(adjust.Name) != "One" {
+	if live.Value(adjust.Accounts) != "closed" || live.NameOr("host") != "Two" || live.Value(adjust.Limits) != "" {
 		t.Error("the wrong settings apply at once")
 	}
 	list, err := s.List(ctx, operator)
-	if err != nil || !list[0].Pending || list[0].Value != "Two" || list[0].Undo != "One" {
+	limits := list[len(list)-1]
+	if err != nil || list[0].Pending || list[0].Value != "Two" || list[0].Undo != "One" || !limits.Pending ||
+		limits.Value != "running=9" {
 		t.Errorf("%+v %v", list, err)
 	}
 	if !slices.Contains(m.notes, "accounts: open → closed") {
@@ -128,7 +130,7 @@ func TestChange_RefusesAndKeepsAll(t *testing.T) {
 func TestSnapshot_NilLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	var s *adjust.Snapshot
-	if s.AllowsGuests() || s.OpensAccounts() {
+	if s.AllowsGuests() || s.OpensAccounts() || s.NameOr("host") != "host" {
 		t.Error("a part without settings lets people in")
 	}
 }

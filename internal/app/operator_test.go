@@ -72,6 +72,19 @@ func TestSettings_ChangeByTheAPI(t *testing.T) {
 	if now, _ := read(); now["accounts"] != "open" {
 		t.Errorf("%v", now)
 	}
+	// A name applies at once, on pages and in what programs read.
+	shows := func(name string) {
+		t.Helper()
+		for _, at := range []string{"/", "/nodeinfo/2.1", "/.well-known/ai-catalog.json", "/agents/feed"} {
+			if got := op.Must(http.MethodGet, at, nil, http.StatusOK).Body; !strings.Contains(got, name) {
+				t.Errorf("%s does not say %s: %.300s", at, name, got)
+			}
+		}
+	}
+	token.Must(http.MethodPatch, at, change("name", "Agora Nova", apptest.Password), http.StatusOK)
+	shows("Agora Nova")
+	token.Must(http.MethodPost, at+"/name/undo", map[string]any{"password": apptest.Password}, http.StatusOK)
+	shows(strings.TrimPrefix(p.URL(), "http://"))
 	token.Must(http.MethodPost, at+"/guests/undo", map[string]any{"password": apptest.Password}, http.StatusNotFound)
 }
 

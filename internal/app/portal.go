@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -106,8 +105,7 @@ type Portal struct {
 
 // identity holds the address, name and keys of a portal.
 type identity struct {
-	url  *url.URL
-	name string // shown to people
+	url *url.URL
 	// publicKey is the portal's identity, base64url without padding.
 	publicKey string
 	keys      *ident.Keys
@@ -266,7 +264,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	out.PerHost = callsPerHost(p.set.Bounds.Work)
 	p.calls = egress.New(out)
 	host := p.url.Host
-	p.name, p.keys, p.started = cmp.Or(p.set.Name, host), keys, clock.Now()
+	p.keys, p.started = keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 	if err := p.openAccounts(policy, loopback); err != nil {
 		return err
@@ -310,7 +308,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.figures = figures.New(p.db.Figures, p.db, p.log)
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
-		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
+		URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
@@ -324,7 +322,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		return err
 	}
 	p.a2a = a2a.New(a2a.Config{Signer: p.signer, Operational: p.operational, Callers: p.callers,
-		Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
+		Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: host, URL: p.url.String(), Host: host,
 		CostOf: func(id string) *task.Claim { return statedCost(p.usage, id) },
 		Live:   p.live, Only10: conformance.Name, Started: p.started, Log: p.log})
 	var servers map[string]*endpoint.Server
@@ -335,7 +333,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		}
 		servers = map[string]*endpoint.Server{conformance.Name: s}
 	}
-	p.mcp, err = mcp.New(mcp.Config{Servers: servers, Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
+	p.mcp, err = mcp.New(mcp.Config{Servers: servers, Callers: p.callers, Hub: p.hub, Chat: chats, Name: host, URL: p.url.String(), Version: Release(),
 		Live: p.live, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
 	return err
 }

@@ -29,7 +29,7 @@ func (p *Portal) newRouter() http.Handler {
 		Attach: p.drivers.link, All: p.limits.links, PerAccount: p.limits.linksPerAccount,
 		PerAddress: int(p.set.Bounds.Connections.StrangersPerAddress), Log: p.log})
 	directory := ard.New(ard.Config{Documents: agentCards{p.a2a, p.mcp}, Signer: p.signer, Started: p.started,
-		Directory: p.hub, Callers: p.callers, Name: p.name, URL: p.URL(), Host: p.url.Host,
+		Directory: p.hub, Callers: p.callers, Name: p.url.Host, URL: p.URL(), Host: p.url.Host,
 		Publisher: ard.Domain(p.url.Hostname()),
 		Version:   Release(), PublicKey: p.publicKey, Live: p.live,
 		Usage: &portalCounts{p: p}, Log: p.log})

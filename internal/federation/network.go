@@ -60,7 +60,7 @@ func (p *Peers) Map(ctx context.Context) Network {
 
 // ownPeer returns this portal in the form of a Peer, for lists of all portals.
 func (p *Peers) ownPeer() Peer {
-	out := Peer{Name: p.cfg.Name, State: Active}
+	out := Peer{Name: p.cfg.Live.NameOr(p.cfg.Name), State: Active}
 	if p.cfg.Signer != nil {
 		out.ID, out.URL = p.cfg.Signer.ID(), p.cfg.Signer.Origin()
 	}

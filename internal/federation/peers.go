@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentsite/internal/adjust"
 	"agentsite/internal/clock"
 	"agentsite/internal/meter"
 	"agentsite/internal/record"
@@ -89,7 +90,9 @@ type PeersConfig struct {
 	Gossip func() Gossip
 	// Most is the number of known portals; 0 for 20,000.
 	Most int
+	// Name is the portal's name unless Live has one.
 	Name string
+	Live *adjust.Snapshot
 	Log  *slog.Logger
 }
 

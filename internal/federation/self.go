@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/internal/adjust"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -29,8 +30,10 @@ type Cards interface {
 type SelfConfig struct {
 	Network string
 	Origin  string // origin in the form that record.ValidOrigin accepts
-	// Name, Operator and Contact are shown to others; they are cut to the size limits of a card.
+	// Name, Operator and Contact are shown to others; they are cut to the size limits of a card. A name in Live wins
+	// over Name; it may change while the portal runs, and the next check signs a card with it.
 	Name, Operator, Contact string
+	Live                    *adjust.Snapshot
 	// Policy returns the admission mode for the card; it may change while the portal runs. Nil means open.
 	Policy func() string
 	// Tier returns the tier for the card; it may change while the portal runs. Nil means the tier of the last card.
@@ -357,7 +360,7 @@ func (s *Self) draftCard(now time.Time) *record.Card {
 			Expires: now.Add(cardLife).UnixMilli()},
 		RootPub: record.Public(s.cfg.Public), Origin: s.cfg.Origin, Tier: record.TierReplica,
 		Roles: []string{"search", "sync"}, Policy: "open",
-		Name: record.CutLine(s.cfg.Name, maxCardName), Operator: record.CutLine(s.cfg.Operator, maxCardLine),
+		Name: record.CutLine(s.cfg.Live.NameOr(s.cfg.Name), maxCardName), Operator: record.CutLine(s.cfg.Operator, maxCardLine),
 		Contact: record.CutLine(s.cfg.Contact, maxCardLine),
 	}
 	if c.Name == "" {

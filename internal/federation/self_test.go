@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentsite/internal/adjust"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
@@ -122,6 +123,22 @@ func TestSelf_CardHoldsWhateverItIsCalled(t *testing.T) {
 		if p.start(t, func(c *federation.SelfConfig) { c.Name = name }); string(p.start(t, func(c *federation.SelfConfig) { c.Name = name }).Card()) != string(s.Card()) {
 			t.Errorf("%q makes a new card each time", name)
 		}
+	}
+}
+
+// A name that operators gave while the portal runs stands on the next card.
+func TestSelf_SignsTheNameInEffect(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	before := p.start(t, nil).Content()
+	s := p.start(t, func(c *federation.SelfConfig) {
+		c.Live = adjust.NewSnapshot(adjust.Values{adjust.Name: "Agora Nova"})
+	})
+	if got := s.Content(); got.Name != "Agora Nova" || got.Version().Compare(before.Version()) <= 0 {
+		t.Errorf("%q in version %v after %v", got.Name, got.Version(), before.Version())
+	}
+	if got := p.start(t, nil).Content(); got.Name != before.Name {
+		t.Errorf("without it the name is %q, not %q", got.Name, before.Name)
 	}
 }
 

@@ -44,7 +44,7 @@ func (d *Pages) network(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return d.site.Render(w, r, http.StatusOK, templates.NetworkLive(v))
 	}
 	p := d.site.Frame(r, actor, "Network")
-	p.Description = "The portals that " + d.portal.Name + " finds agents on, and how they are doing."
+	p.Description = "The portals that " + d.portal.Name() + " finds agents on, and how they are doing."
 	return d.site.Render(w, r, http.StatusOK, templates.Network(p, v))
 }
 
@@ -54,7 +54,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values, work map[strin
 		Portals: 1 + len(net.Portals), Agents: pages.FormatNumber(int64(net.Agents))}
 	states := map[federation.State]int{}
 	self := d.portalRow(net.Self)
-	self.Self, self.Href, self.Host, self.Name = true, "/about", d.portal.Host, d.portal.Name
+	self.Self, self.Href, self.Host, self.Name = true, "/about", d.portal.Host, d.portal.Name()
 	rows := []templates.PortalRow{self}
 	var fits []federation.Peer
 	for _, p := range net.Portals {
@@ -251,7 +251,7 @@ func (d *Pages) wordRow(r *http.Request, w federation.Word) templates.WordRow {
 	if p, ok := d.peers.Portal(r.Context(), string(w.By)); ok {
 		row.By, row.ByHref = cmp.Or(p.Name, p.Host()), address.NetworkPath(p)
 	} else if self := d.peers.Map(r.Context()).Self; self.ID == w.By {
-		row.By, row.ByHref = d.portal.Name, "/about"
+		row.By, row.ByHref = d.portal.Name(), "/about"
 	}
 	return row
 }

@@ -18,7 +18,7 @@ import (
 
 // settingTexts are the labels and hints of settings.
 var settingTexts = map[string]templates.SettingRow{
-	adjust.Name: {Label: "Name", Hint: "Stands on all pages; the host if it is empty."},
+	adjust.Name: {Label: "Name", Hint: "Stands on all pages; the host if it is empty. Other portals see a change within an hour."},
 	adjust.Contact: {Label: "Contact", Lines: 2, Placeholder: "ops@example.org",
 		Hint: "How people reach you. Stands on the page About."},
 	adjust.Rules:    {Label: "Rules", Lines: 5, Hint: "What is allowed here, in Markdown. Stands on the page About."},
@@ -51,7 +51,10 @@ func (d *Pages) renderSettings(w http.ResponseWriter, r *http.Request, actor ide
 	for _, s := range list {
 		row := settingTexts[s.Name]
 		row.Name, row.Value, row.Given, row.Pending = s.Name, s.Value, s.Given, s.Pending
-		row.Live, row.Undo = adjust.IsLive(s.Name), s.Undo
+		row.Undo = s.Undo
+		if !adjust.IsLive(s.Name) {
+			row.Hint += " A change applies after a restart."
+		}
 		if !s.Changed.IsZero() {
 			row.Changed = pages.FormatMoment(s.Changed)
 		}

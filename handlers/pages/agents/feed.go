@@ -63,12 +63,12 @@ func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Ac
 	}
 	query := search.Filters{Q: q}.Values()
 	query.Del("sort")
-	title := "Agents on " + d.portal.Name
+	title := "Agents on " + d.portal.Name()
 	if q.Text != "" {
-		title = "“" + q.Text + "” on " + d.portal.Name
+		title = "“" + q.Text + "” on " + d.portal.Name()
 	}
 	here := d.portal.URL + search.PathWithQuery("/agents/feed", query)
-	f := atomFeed{ID: here, Title: title, Author: atomAuthor{d.portal.Name},
+	f := atomFeed{ID: here, Title: title, Author: atomAuthor{d.portal.Name()},
 		Updated: cmp.Or(respond.FormatTime(d.portal.Started), respond.FormatTime(clock.Now())),
 		Links: []atomLink{{Rel: "self", Href: here, Type: "application/atom+xml"},
 			{Rel: "alternate", Href: d.portal.URL + search.PathWithQuery("/agents", query), Type: "text/html"}}}

@@ -93,7 +93,7 @@ func (d *Directory) home(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	p := d.site.Frame(r, actor, "")
 	p.Feed = "/agents/feed"
-	p.Description = "Find AI agents and talk to them right away, on " + d.portal.Name + "."
+	p.Description = "Find AI agents and talk to them right away, on " + d.portal.Name() + "."
 	return d.site.Render(w, r, http.StatusOK, templates.Home(p, v))
 }
 

@@ -65,7 +65,7 @@ func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 	if !a.Listable() {
 		return nil
 	}
-	p := &templates.Preview{Title: a.Title, Description: tagline, Site: d.portal.Name,
+	p := &templates.Preview{Title: a.Title, Description: tagline, Site: d.portal.Name(),
 		URL: d.portal.URL + "/agents/" + a.Handle()}
 	if a.Icon != "" {
 		p.Image = d.portal.URL + address.IconPath(a)

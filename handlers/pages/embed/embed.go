@@ -92,7 +92,7 @@ func (d *Embed) showEmbed(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := templates.EmbedView{Ref: a.Handle(), Title: a.Title, Icon: a.Icon, Provenance: d.site.Provenance(a),
 		TextGoesTo: d.site.TextGoesTo(a),
-		Examples:   pages.Examples(a, 3), Portal: d.portal.Name, Href: d.portal.URL + "/agents/" + a.Name}
+		Examples:   pages.Examples(a, 3), Portal: d.portal.Name(), Href: d.portal.URL + "/agents/" + a.Name}
 	v.Tagline, _ = d.site.Describe(a.Description)
 	v.NoTalk, _ = d.site.NoTalk(newVisitor(r), a)
 	if !d.accounts.Guests() {

@@ -24,6 +24,7 @@ import (
 	"agentsite/handlers"
 	"agentsite/handlers/request"
 	"agentsite/internal/account"
+	"agentsite/internal/adjust"
 	"agentsite/internal/attention"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -195,7 +196,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := handlers.Config{Profiles: profile.New(opened.Profiles, &s.Hub.Names), Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Queue: s, Halts: halt.New(db.Halts, s.Hub, nil, nil), Log: log,
+	cfg := handlers.Config{Profiles: profile.New(opened.Profiles, &s.Hub.Names), Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Live: adjust.NewSnapshot(adjust.Values{adjust.Name: "Test"}), URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Queue: s, Halts: halt.New(db.Halts, s.Hub, nil, nil), Log: log,
 		Connections: request.NewConnections(request.ConnectionLimits{All: 1000, PerAddress: 1000, Sockets: 100, Streams: 100})}
 	cfg.Figures = figures.New(opened.Figures, opened, log)
 	cfg.Attention = attention.New(attention.Config{Complaints: s.Hub.Complaints, Accounts: s.Accounts, Portals: peers, Tasks: s,
