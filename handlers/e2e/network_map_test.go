@@ -19,19 +19,29 @@ func TestNetworkMap_ShowsCards(t *testing.T) {
 	})
 	const card = `document.querySelector("[data-map-card]")`
 	named := func(node string) string {
-		return `!` + card + `.hidden && ` + card + `.innerText.includes(` + node + `.dataset.name) && ` + card + `.innerText.includes(` + node + `.dataset.state)`
+		facts := `[...document.querySelectorAll(".map-node[data-name]")].find((e) => e.getAttribute("href") === ` + node + `.getAttribute("href")).dataset`
+		return `!` + card + `.hidden && ` + card + `.innerText.includes(` + facts + `.name) && ` + card + `.innerText.includes(` + facts + `.state)`
 	}
 	for name, s := range map[string]screen{"desk": desk, "phone": {width: 390, height: 844, phone: true, scripts: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := visit(t, root, p, s)
+			b, shown := visit(t, root, p, s), ".map:not(.map-small)"
+			if s.phone {
+				shown = ".map-small"
+			}
 			b.open("/network")
 			b.until("the map reachable", `document.querySelectorAll('.map-node[tabindex="0"]').length === 1`)
-			b.until("dots of 14 pixels", `[...document.querySelectorAll(".map-shape")].every((e) => e.getBoundingClientRect().width >= 14)`)
-			b.until("a map in the page", `document.documentElement.scrollWidth <= innerWidth && document.querySelector(".map").getBoundingClientRect().right <= innerWidth`)
+			b.until("one map", `[...document.querySelectorAll(".map")].filter((e) => e.getClientRects().length > 0).length === 1`)
+			b.until("dots of 14 pixels", `[...document.querySelectorAll("`+shown+` .map-shape")].every((e) => e.getBoundingClientRect().width >= 14)`)
+			b.until("a legible name beside each dot", `[...document.querySelectorAll("`+shown+` .map-node")].every((e) => {
+				const name = e.querySelector(".map-name");
+				return name && name.textContent !== "" && name.getBoundingClientRect().height >= 11;
+			})`)
+			b.until("a map in the page", `document.documentElement.scrollWidth <= innerWidth && document.querySelector("`+shown+`").getBoundingClientRect().right <= innerWidth`)
+			b.shot("network-map-"+name, true)
 			if s.phone {
-				b.click(".map-node:not(.map-self)")
-				b.until("the card of the portal tapped", named(`document.querySelector(".map-node:not(.map-self)")`))
+				b.click(shown + " .map-node:not(.map-self)")
+				b.until("the card of the portal tapped", named(`document.querySelector(".map-node[href='" + document.querySelector(".map-small .map-node").getAttribute("href") + "']")`))
 				if got := b.path(); got != "/network" {
 					t.Errorf("the first tap leads to %s", got)
 				}

@@ -36,9 +36,9 @@ func TestNetworkMap_ShowsTeamWork(t *testing.T) {
 			ada.Must(http.MethodPost, "/api/v1/goals", map[string]any{"goal": "Tide tables: when is high water in the harbour?"}, http.StatusAccepted)
 			<-far.asked
 			b.until("the work, without another visit", `document.querySelector('.map-node:not(.map-self)')?.dataset.work === "1 task of your goals there now"`)
-			b.has("line.map-work")
+			b.until("a line of the work", `[...document.querySelectorAll("line.map-work")].some((e) => e.getClientRects().length > 0)`)
 			if s.phone {
-				b.click(".map-node:not(.map-self)")
+				b.click(".map-small .map-node:not(.map-self)")
 			} else {
 				eval[bool](b, `document.querySelector(".map-node:not(.map-self)").focus(), true`)
 			}

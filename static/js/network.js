@@ -30,12 +30,11 @@
 
   function showCard(node) {
     const card = place.querySelector("[data-map-card]");
-    const map = place.querySelector("[data-map]");
-    if (!card || !map) return;
+    if (!card) return;
     shown = node && node.getAttribute("href");
     card.hidden = !node;
     if (!node) return;
-    const { name, host, state, agents, rtt, reason, work } = node.dataset;
+    const { name, host, state, agents, rtt, reason, work } = factsOf(node);
     const open = Object.assign(document.createElement("a"), { href: shown, textContent: "Open", className: "map-card-open", tabIndex: -1 });
     card.replaceChildren(line(name, "map-card-name"), line(host, "handle"), line(state === "answers" && rtt ? state + " in " + rtt : state), line(agents));
     if (work) card.append(line(work, "map-card-work"));
@@ -48,16 +47,22 @@
     card.style.top = at.bottom - box.top + 6 + "px";
   }
 
+  /** The map of this width: the page has one for wide screens and one for phones. */
+  const mapShown = () => [...place.querySelectorAll("[data-map]")].find((map) => map.getClientRects().length > 0);
+
+  /** The facts of a portal, which stand on the map for wide screens alone. */
+  const factsOf = (node) => (place.querySelector(`.map-node[data-name][href="${CSS.escape(node.getAttribute("href"))}"]`) || node).dataset;
+
   // The accessible name begins with the visible text (WCAG 2.5.3), or the name of a portal without a label.
   function accessibleName(node) {
-    const visible = [...node.querySelectorAll("text")].map((text) => text.textContent).join(" ") || node.dataset.name;
-    const more = [node.dataset.state, node.dataset.agents].filter((fact) => !visible.includes(fact));
+    const visible = [...node.querySelectorAll("text")].map((text) => text.textContent).join(" ") || factsOf(node).name;
+    const more = [factsOf(node).state, factsOf(node).agents].filter((fact) => !visible.includes(fact));
     return [visible, ...more].join(", ");
   }
 
   /** Makes the map reachable: one stop for Tab, arrows lead to the nearest portal in their direction. */
   function enhanceMap() {
-    const map = place.querySelector("[data-map]");
+    const map = mapShown();
     if (!map) return;
     map.removeAttribute("aria-hidden");
     map.setAttribute("role", "group");
@@ -101,7 +106,7 @@
     const [x, y] = middle(node);
     let best = null;
     let least = Infinity;
-    for (const other of place.querySelectorAll(".map-node")) {
+    for (const other of node.closest("[data-map]").querySelectorAll(".map-node")) {
       const [ox, oy] = middle(other);
       const along = (ox - x) * to[0] + (oy - y) * to[1];
       const beside = Math.abs((ox - x) * to[1]) + Math.abs((oy - y) * to[0]);
@@ -113,6 +118,7 @@
     best.focus();
   });
   enhanceMap();
+  window.addEventListener("resize", () => { showCard(null); enhanceMap(); });
 
   async function look() {
     if (running || document.hidden) return;

@@ -91,7 +91,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values, work map[strin
 		}
 		v.MoreHref = "/network?" + more.Encode()
 	}
-	v.Map = d.mapView(net, self, work)
+	v.Map, v.SmallMap = d.mapViews(net, self, work)
 	return v
 }
 

@@ -12,8 +12,9 @@ import (
 	"agentsite/templates"
 )
 
-// The map is as large as its content. This portal is in the middle. Few portals are on one ring around it, each with its
-// name beside it; many are on a spiral, the nearest inside, with the names that have room.
+// The map of wide screens is as large as its content. This portal is in the middle. Few portals are on one ring around
+// it, each with its name beside it; many are on a spiral, the nearest inside, with the names that have room. Phones have
+// a map of their own, see smallMap.
 const (
 	// mapMost bounds the portals on the map; the table lists all.
 	mapMost = 240
@@ -21,12 +22,11 @@ const (
 	namedWhole = 14
 	// maxVouches bounds the lines between portals that vouch for each other, so that the map stays readable.
 	maxVouches = 200
-	// dotStep is the distance scale of the spiral in units of the map, which are pixels on a wide screen. Dots are at
-	// least 34 apart, so that they can be enlarged on small screens without touching.
+	// dotStep is the distance scale of the spiral in units of the map, which are pixels.
 	dotStep = 22
 	// mapStretch is how much wider than high the spiral is.
 	mapStretch = 1.2
-	// labelReach is how far from the middle labels reach at most on a spiral, so that it is not drawn small on phones.
+	// labelReach is how far from the middle labels reach at most on a spiral, so that it is not drawn smaller.
 	labelReach = 385
 	// mapMargin is the space around the content.
 	mapMargin = 18
@@ -51,11 +51,28 @@ func near(p federation.Peer) int {
 	return 6
 }
 
-// mapView returns the map of the network with at most mapMost portals: those that need attention first,
-// then the largest. work has the number of the viewer's tasks at agents of each portal.
-func (d *Pages) mapView(net federation.Network, self templates.PortalRow, work map[string]int) templates.NetworkMap {
-	v := templates.NetworkMap{Few: len(net.Portals) <= namedWhole}
-	list := slices.Clone(net.Portals)
+// mapViews returns the maps of the network for wide screens and for phones. work has the number of the viewer's tasks at
+// agents of each portal.
+func (d *Pages) mapViews(net federation.Network, self templates.PortalRow,
+	work map[string]int) (wide, small templates.NetworkMap) {
+	list, left := choosePortals(net.Portals)
+	rows := make([]templates.PortalRow, len(list))
+	for i, p := range list {
+		rows[i] = withWork(d.portalRow(p), work)
+	}
+	wide, small = wideMap(list, rows, self), smallMap(list, rows, self)
+	wide.Left, small.Left = left, left
+	for _, v := range []*templates.NetworkMap{&wide, &small} {
+		fitMap(v)
+		addLines(v, net, list)
+	}
+	return wide, small
+}
+
+// choosePortals returns at most mapMost portals in the order of near: those that need attention and the largest. left is
+// the number of the others.
+func choosePortals(list []federation.Peer) (shown []federation.Peer, left int) {
+	list = slices.Clone(list)
 	if len(list) > mapMost {
 		slices.SortStableFunc(list, func(a, b federation.Peer) int {
 			return cmp.Or(cmp.Compare(rarity(a.State), rarity(b.State)), cmp.Compare(agentsOf(b), agentsOf(a)))
@@ -72,12 +89,18 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow, work m
 		if active >= 0 {
 			shown = append(shown, list[active:min(active+mapMost-odd, len(list))]...)
 		}
-		v.Left = len(list) - len(shown)
+		left = len(list) - len(shown)
 		list = shown
 	}
 	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		return cmp.Or(cmp.Compare(near(a), near(b)), cmp.Compare(a.ID, b.ID))
 	})
+	return list, left
+}
+
+// wideMap returns the map for wide screens without lines, not fitted yet. rows describe the portals of list.
+func wideMap(list []federation.Peer, rows []templates.PortalRow, self templates.PortalRow) templates.NetworkMap {
+	v := templates.NetworkMap{Few: len(list) <= namedWhole}
 	centre := templates.MapNode{PortalRow: self, R: 20, Label: shorten(self.Name, 24), Anchor: labelBelow}
 	if len(list) == 1 {
 		centre.Anchor = labelBefore
@@ -87,11 +110,10 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow, work m
 		if !v.Few {
 			x, y = spiralSpot(i)
 		}
-		row := withWork(d.portalRow(p), work)
-		node := templates.MapNode{PortalRow: row, X: x, Y: y, Anchor: labelAfter,
-			R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(row.Name, 14)}
+		node := templates.MapNode{PortalRow: rows[i], X: x, Y: y, Anchor: labelAfter,
+			R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(rows[i].Name, 14)}
 		if v.Few {
-			node.R, node.Label = 9+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shorten(row.Name, 18)
+			node.R, node.Label = 9+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shorten(rows[i].Name, 18)
 		}
 		if x < 0 {
 			node.Anchor = labelBefore
@@ -102,12 +124,20 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow, work m
 	if !v.Few {
 		dropLabels(v.Nodes)
 	}
-	fitMap(&v)
-	centre = v.Nodes[len(v.Nodes)-1]
+	return v
+}
+
+// addLines adds the lines from this portal, the last node, to the others, and those between portals that vouch for each
+// other. A small map of many portals has only lines with a meaning of their own.
+func addLines(v *templates.NetworkMap, net federation.Network, list []federation.Peer) {
+	centre := v.Nodes[len(v.Nodes)-1]
 	at := map[record.PortalID]templates.MapNode{net.Self.ID: centre}
 	for i, p := range list {
 		n := v.Nodes[i]
 		at[p.ID] = n
+		if v.Small && !v.Few && n.Work == "" {
+			continue
+		}
 		v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: n.X, Y2: n.Y, State: string(p.State),
 			Work: n.Work != ""})
 	}
@@ -118,14 +148,14 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow, work m
 			v.Lines = append(v.Lines, templates.MapLine{X1: a.X, Y1: a.Y, X2: b.X, Y2: b.Y, Vouch: true})
 		}
 	}
-	return v
 }
 
-// The places of a label: to the right of its dot, to the left, or below it.
+// The places of a label: to the right of its dot, to the left, below or above it.
 const (
 	labelAfter  = "start"
 	labelBefore = "end"
 	labelBelow  = "middle"
+	labelAbove  = "above"
 )
 
 // box is the space that a node or its label takes up.
@@ -143,6 +173,8 @@ func labelBox(n templates.MapNode) box {
 		return box{n.X - n.R - 6 - width, n.Y - 15, n.X - n.R - 4, n.Y + 17}
 	case labelBelow:
 		return box{n.X - width/2, n.Y + n.R + 2, n.X + width/2, n.Y + n.R + 34}
+	case labelAbove:
+		return box{n.X - width/2, n.Y - n.R - 34, n.X + width/2, n.Y - n.R - 2}
 	}
 	return box{n.X + n.R + 4, n.Y - 15, n.X + n.R + 6 + width, n.Y + 17}
 }
@@ -189,10 +221,14 @@ func fitMap(v *templates.NetworkMap) {
 			all = box{min(all.x1, b.x1), min(all.y1, b.y1), max(all.x2, b.x2), max(all.y2, b.y2)}
 		}
 	}
-	v.Width, v.Height = all.x2-all.x1+2*mapMargin, all.y2-all.y1+2*mapMargin
+	margin := mapMargin
+	if v.Small {
+		margin = smallMargin
+	}
+	v.Width, v.Height = all.x2-all.x1+2*margin, all.y2-all.y1+2*margin
 	for i := range v.Nodes {
-		v.Nodes[i].X += mapMargin - all.x1
-		v.Nodes[i].Y += mapMargin - all.y1
+		v.Nodes[i].X += margin - all.x1
+		v.Nodes[i].Y += margin - all.y1
 	}
 }
 

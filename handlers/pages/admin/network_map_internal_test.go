@@ -22,9 +22,22 @@ func someNetwork(n int) federation.Network {
 }
 
 func TestMap_NothingCoversAnything(t *testing.T) {
-	d := new(Pages)
 	for _, n := range []int{0, 1, 2, 3, 5, 8, 9, 10, 12, 13, 14, 15, 20, 30, 42, 60, 200, 240, 241, 1000} {
-		v := d.mapView(someNetwork(n), templates.PortalRow{Name: "Agora", State: "active", Self: true}, nil)
+		wide, small := someMaps(n)
+		checkMap(t, wide, n)
+		checkMap(t, small, n)
+	}
+}
+
+// someMaps returns the maps of someNetwork.
+func someMaps(n int) (wide, small templates.NetworkMap) {
+	return new(Pages).mapViews(someNetwork(n), templates.PortalRow{Name: "Agora", State: "active", Self: true}, nil)
+}
+
+// checkMap checks a map of n portals besides this one.
+func checkMap(t *testing.T, v templates.NetworkMap, n int) {
+	t.Helper()
+	{
 		if len(v.Nodes) != min(n, mapMost)+1 || v.Left != max(n-mapMost, 0) || len(v.Lines) > mapMost+maxVouches {
 			t.Errorf("of %d portals: %d nodes, %d left, %d lines", n, len(v.Nodes), v.Left, len(v.Lines))
 		}
@@ -35,7 +48,7 @@ func TestMap_NothingCoversAnything(t *testing.T) {
 				named++
 				boxes = append(boxes, labelBox(a))
 			}
-			if a.R < 7 {
+			if a.R < 7 || v.Small && a.R < 8 {
 				t.Errorf("of %d: %s is %d wide", n, a.Name, 2*a.R)
 			}
 			for _, x := range boxes {
@@ -54,24 +67,24 @@ func TestMap_NothingCoversAnything(t *testing.T) {
 			t.Errorf("of %d portals %d have names", n, named)
 		}
 		// It fits its content: something is near each edge.
-		if n > 0 && (v.Width > 300+46*n && v.Width > 1100 || v.Height > 1000) {
+		if n > 0 && (v.Width > 300+46*n && v.Width > 1100 || v.Height > 1000) ||
+			v.Small && (v.Width > 340 || v.Height > 680) {
 			t.Errorf("the map of %d portals is %d by %d", n, v.Width, v.Height)
 		}
 	}
 }
 
-// TestMap_DotsCanBeEnlarged looks for room for dots of 32 units, which are 14 pixels on a small phone.
-func TestMap_DotsCanBeEnlarged(t *testing.T) {
-	v := new(Pages).mapView(someNetwork(200), templates.PortalRow{Name: "Agora", State: "active", Self: true}, nil)
-	for i, a := range v.Nodes {
-		for _, b := range v.Nodes[:i] {
-			if dx, dy := a.X-b.X, a.Y-b.Y; dx*dx+dy*dy < 32*32 {
-				t.Errorf("%s at %d,%d is too near %s at %d,%d", a.Name, a.X, a.Y, b.Name, b.X, b.Y)
+// TestMap_FingersHitDots looks for a free circle of 24 units around each dot of the map for phones.
+func TestMap_FingersHitDots(t *testing.T) {
+	for _, n := range []int{2, 14, 200, 240} {
+		_, v := someMaps(n)
+		for i, a := range v.Nodes {
+			for _, b := range v.Nodes[:i] {
+				if dx, dy := a.X-b.X, a.Y-b.Y; dx*dx+dy*dy < 24*24 {
+					t.Errorf("of %d: %s at %d,%d is too near %s at %d,%d", n, a.Name, a.X, a.Y, b.Name, b.X, b.Y)
+				}
 			}
 		}
-	}
-	if v.Width > 815 {
-		t.Errorf("the map is %d wide", v.Width)
 	}
 }
 
@@ -80,7 +93,8 @@ func TestMap_StandsStill(t *testing.T) {
 	self := templates.PortalRow{Name: "Agora", State: "active", Self: true}
 	net := someNetwork(30)
 	where := func() (out []string) {
-		for _, n := range d.mapView(net, self, nil).Nodes {
+		wide, small := d.mapViews(net, self, nil)
+		for _, n := range slices.Concat(wide.Nodes, small.Nodes) {
 			out = append(out, fmt.Sprint(n.ID, n.X, n.Y))
 		}
 		slices.Sort(out)
