@@ -57,7 +57,8 @@ func (n *Node) openPeers(ctx context.Context) (err error) {
 			return n.Client.Join(ctx, origins)
 		},
 		Drop: func(ctx context.Context, portal record.PortalID) error { return n.Syncer.Drop(ctx, portal) },
-		Name: n.cfg.Name, Live: n.cfg.Live, Agents: n.ports.Agents.Own, Tell: n.ports.NotifyOperators, Most: n.cfg.MaxPeers, Log: log,
+		Name: n.cfg.Name, Live: n.cfg.Live, Agents: n.ports.Agents.Own,
+		Tell: n.ports.NotifyOperators, Most: n.cfg.MaxPeers, Log: log,
 	})
 	if err != nil {
 		return err

@@ -121,7 +121,8 @@ func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 // registryEntry returns the entry that refers to this registry, the first one of every catalog.
 func (d *Handler) registryEntry() entry {
 	return entry{
-		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Live.NameOr(d.cfg.Name), Type: registryType,
+		Identifier: d.urn(registrySpace, agentSpace), Type: registryType,
+		DisplayName:  "Agents of " + d.cfg.Live.NameOr(d.cfg.Name),
 		URL:          d.cfg.URL + base,
 		Description:  "Searches, lists and counts all public agents of this portal.",
 		Tags:         []string{"registry", "search"},

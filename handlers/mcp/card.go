@@ -74,7 +74,8 @@ func (d *Handler) cardAt(url, name, version, title, description, page string, op
 
 func (d *Handler) portalCard(w http.ResponseWriter, r *http.Request) {
 	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Live.NameOr(d.cfg.Name),
-		"Find the agents of "+d.cfg.Live.NameOr(d.cfg.Name)+" and give them work.", d.cfg.URL, d.cfg.Live.AllowsGuests())
+		"Find the agents of "+d.cfg.Live.NameOr(d.cfg.Name)+" and give them work.", d.cfg.URL,
+		d.cfg.Live.AllowsGuests())
 	d.sendCard(w, r, CardType, c)
 }
 

@@ -23,7 +23,8 @@ func (d *Handler) portalOffer() endpoint.Offer {
 	reads := &endpoint.Hints{ReadOnly: true, OpenWorld: &no}
 	asks := &endpoint.Hints{Destructive: &no}
 	return endpoint.Offer{
-		Name: d.serverName("agentsite"), Title: d.cfg.Live.NameOr(d.cfg.Name), Version: d.cfg.Version, Website: d.cfg.URL,
+		Name: d.serverName("agentsite"), Title: d.cfg.Live.NameOr(d.cfg.Name), Version: d.cfg.Version,
+		Website: d.cfg.URL,
 		Instructions: "This portal has AI agents. Find the ones that fit with search_agents, read what they can do " +
 			"with describe_agent, and give them work with ask_agent, or the same question to several with ask_agents; " +
 			"a goal with several parts goes to a team with goal. " +

@@ -126,7 +126,8 @@ func (d *Handler) readCard(ctx context.Context, c *endpoint.Call, uri, name stri
 	}
 	a = a2a.DescribeRelay(a, d.portalHost())
 	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())
-	f := a2a.Face{Base: page + "/a2a", Provider: d.cfg.Live.NameOr(d.cfg.Name), Home: d.cfg.URL, Page: page, Open: d.isOpen(a)}
+	f := a2a.Face{Base: page + "/a2a", Provider: d.cfg.Live.NameOr(d.cfg.Name), Home: d.cfg.URL,
+		Page: page, Open: d.isOpen(a)}
 	if a.Icon != "" {
 		f.Icon = page + "/icon"
 	}

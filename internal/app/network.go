@@ -40,8 +40,8 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 	}
 	if p.set.NetworkName == "" || !record.ValidOrigin(p.url.String()) {
 		p.peers, err = federation.NewPeers(ctx, p.db.Peers,
-			federation.PeersConfig{Name: p.url.Host, Live: p.live, Agents: agents.Own, Tell: p.notifyOperators, Most: p.set.MostPeers,
-				Log: p.log})
+			federation.PeersConfig{Name: p.url.Host, Live: p.live, Agents: agents.Own, Tell: p.notifyOperators,
+				Most: p.set.MostPeers, Log: p.log})
 		return err
 	}
 	own := record.PortalOf(record.Public(keys.Public()))
@@ -50,8 +50,8 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		return err
 	}
 	p.node, err = peering.Open(ctx, peering.Config{
-		Network: p.set.NetworkName, URL: p.url.String(), Host: p.url.Host, Name: p.url.Host, Live: p.live, Tier: p.set.FixedTier,
-		Join:   p.set.JoinOrigins,
+		Network: p.set.NetworkName, URL: p.url.String(), Host: p.url.Host, Name: p.url.Host, Live: p.live,
+		Tier: p.set.FixedTier, Join: p.set.JoinOrigins,
 		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.GossipListen(), Allow: allow,
 		UserAgent: "agentsite/" + Release(),
 		MaxPeers:  p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost(p.set.Bounds.Work),

@@ -360,8 +360,8 @@ func (s *Self) draftCard(now time.Time) *record.Card {
 			Expires: now.Add(cardLife).UnixMilli()},
 		RootPub: record.Public(s.cfg.Public), Origin: s.cfg.Origin, Tier: record.TierReplica,
 		Roles: []string{"search", "sync"}, Policy: "open",
-		Name: record.CutLine(s.cfg.Live.NameOr(s.cfg.Name), maxCardName), Operator: record.CutLine(s.cfg.Operator, maxCardLine),
-		Contact: record.CutLine(s.cfg.Contact, maxCardLine),
+		Name:     record.CutLine(s.cfg.Live.NameOr(s.cfg.Name), maxCardName),
+		Operator: record.CutLine(s.cfg.Operator, maxCardLine), Contact: record.CutLine(s.cfg.Contact, maxCardLine),
 	}
 	if c.Name == "" {
 		c.Name = record.CutLine(HostOf(s.cfg.Origin), maxCardName)
