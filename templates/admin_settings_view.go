@@ -1,5 +1,12 @@
 package templates
 
+import "slices"
+
+// changed reports whether an operator changed a setting that nothing fixes.
+func (v AdminSettings) changed() bool {
+	return slices.ContainsFunc(v.Rows, func(r SettingRow) bool { return r.Changed.Text != "" && r.Given == "" })
+}
+
 // signUpOptions are the policies for sign-up with the one in effect selected.
 func signUpOptions(now string) []Option { return SelectOptions(now, SignUps()...) }
 

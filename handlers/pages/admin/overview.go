@@ -131,11 +131,11 @@ func plotSeries(report figures.Report, s figures.Series) templates.DailyPlot {
 	}
 	state := "calls"
 	if s.Name == figures.Errors {
-		state, p.Change = "failed", "today, "+formatFigure(s.Name, sum)+" in these days"
+		state, p.Change = "failed", "today, "+formatFigure(s.Name, sum)+" in all"
 	} else if grown := s.Last() - first; grown > 0 {
-		p.Change = "+" + formatFigure(s.Name, grown) + " in these days"
+		p.Change = "+" + formatFigure(s.Name, grown)
 	} else if grown < 0 {
-		p.Change = "−" + formatFigure(s.Name, -grown) + " in these days"
+		p.Change = "−" + formatFigure(s.Name, -grown)
 	}
 	p.Picture.Desc = fmt.Sprintf("%s today, at most %s on one day.", p.Now, formatFigure(s.Name, most))
 	for i, n := range s.Values {

@@ -18,10 +18,11 @@ import (
 
 // settingTexts are the labels and hints of settings.
 var settingTexts = map[string]templates.SettingRow{
-	adjust.Name: {Label: "Name", Hint: "Stands on all pages; the host if it is empty. Other portals see a change within an hour."},
+	adjust.Name: {Label: "Name",
+		Hint: "Stands on all pages; the host if it is empty. Other portals see a change within an hour."},
 	adjust.Contact: {Label: "Contact", Lines: 2, Placeholder: "ops@example.org",
 		Hint: "How people reach you. Stands on the page About."},
-	adjust.Rules:    {Label: "Rules", Lines: 5, Hint: "What is allowed here, in Markdown. Stands on the page About."},
+	adjust.Rules:    {Label: "Rules", Lines: 3, Hint: "What is allowed here, in Markdown. Stands on the page About."},
 	adjust.Accounts: {Label: "Who may sign up", Hint: "People who have an account keep it."},
 	adjust.Guests:   {Label: "Visitors without an account", Hint: "Whether they may talk to public agents, within limits."},
 	adjust.Limits: {Label: "Limits", Lines: 2, Placeholder: "running-per-agent=16, account=2G",
