@@ -2,14 +2,18 @@ package store_test
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"agentsite/internal/account"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/task"
 	"agentsite/internal/team"
 	"agentsite/internal/team/flow"
 	"agentsite/internal/testing/storetest"
@@ -201,4 +205,50 @@ func TestGoals_KeysBoundsAndLists(t *testing.T) {
 		t.Errorf("open of all %v", got)
 	}
 	must("o1", "", "")
+}
+
+// The work at other portals is the tasks of an account's own goals that have not ended, by portal.
+func TestGoals_WorkByPortal(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ada, bob := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")
+	near := storetest.Agent(t, db, "near", ada)
+	far := func(id, portal string) hub.Agent {
+		a := hub.Agent{ID: id, Kind: hub.Peer, Name: id, Portal: portal + ".example", PortalID: "p1" + portal, NetworkID: "p1" + portal + "/" + id}
+		if err := db.KeepElsewhere(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	one, two, other := far("one", "b"), far("two", "b"), far("other", "c")
+	ask := func(who account.Account, face string, agents ...hub.Agent) []task.Task {
+		c := storetest.Conversation(t, db, who, near)
+		p := storetest.Post(c, who, ident.NewID(), "Help.", agents...)
+		for i := range p.Ask {
+			p.Ask[i].Face = face
+		}
+		done, err := db.Append(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done.Tasks
+	}
+	works := func(who account.Account, want map[string]int) {
+		t.Helper()
+		if got, err := db.Teams.WorkByPortal(t.Context(), who.ID); err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: %v %v, want %v", who.Name, got, err, want)
+		}
+	}
+	works(ada, map[string]int{})
+	tasks := ask(ada, "goal", one, two, other, near)
+	ask(ada, "page", one) // asked by hand, for no goal
+	ask(bob, "goal", other)
+	works(ada, map[string]int{"p1b": 2, "p1c": 1})
+	works(bob, map[string]int{"p1c": 1})
+	for _, k := range tasks {
+		if k.AgentID == other.ID || k.AgentID == one.ID {
+			storetest.Finish(t, db, k, task.Completed, "Done.")
+		}
+	}
+	works(ada, map[string]int{"p1b": 1})
 }
