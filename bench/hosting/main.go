@@ -1,8 +1,10 @@
 // Command hosting measures hosted programs in their processes, as the portal runs them: the way to the first byte
 // beside bare wazero in such a process, the start from the cache on disk, the end of an endless loop, and many programs
-// at once.
+// at once. With real portals it measures the way of a package from one to another, and the harm that hostile modules do
+// to a portal.
 //
-//	go run ./bench/hosting    all rows: about a minute
+//	go run ./bench/hosting                       all rows: about three minutes
+//	go run ./bench/hosting -rows fetch,hostile   some, of first, cold, loop, many, fetch, hostile
 package main
 
 import (
@@ -18,6 +20,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,8 +41,10 @@ func main() {
 		}
 	}
 	calls := flag.Int("calls", 300, "calls of a round")
+	rows := flag.String("rows", "first,cold,loop,many,fetch,hostile", "rows to measure")
+	portal := flag.String("portal", "", "`PATH` of the portal's binary (default: built from this tree)")
 	flag.Parse()
-	if err := run(context.Background(), *calls); err != nil {
+	if err := run(context.Background(), *calls, *rows, *portal); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -57,6 +62,7 @@ const (
 // bench has the modules and the table.
 type bench struct {
 	dir     string
+	portal  string   // the portal's binary
 	program []byte   // the example of the manual
 	modules sync.Map // by their hash; an int is the number of a variant of the program
 	table   report.Table
@@ -111,7 +117,7 @@ func (h *host) Call(context.Context, string, []byte) ([]byte, error) {
 
 func (*host) Log(string) {}
 
-func run(ctx context.Context, calls int) error {
+func run(ctx context.Context, calls int, wanted, portal string) error {
 	dir, err := os.MkdirTemp("", "hosting")
 	if err != nil {
 		return err
@@ -132,9 +138,21 @@ func run(ctx context.Context, calls int) error {
 	if b.program, err = os.ReadFile(file); err != nil {
 		return err
 	}
-	for _, row := range []func(context.Context, int) error{b.measureFirst, b.measureCold, b.measureLoop, b.measureMany} {
-		if err := row(ctx, calls); err != nil {
+	if b.portal = portal; portal == "" {
+		b.portal = filepath.Join(dir, "agentsite")
+		if err := proc.Build(b.portal, "."); err != nil {
 			return err
+		}
+	}
+	rows := map[string]func(context.Context, int) error{"first": b.measureFirst, "cold": b.measureCold, "loop": b.measureLoop,
+		"many": b.measureMany, "fetch": b.measureFetch, "hostile": b.measureHostile}
+	for name := range strings.SplitSeq(wanted, ",") {
+		row, ok := rows[name]
+		if !ok {
+			return fmt.Errorf("there is no row %q", name)
+		}
+		if err := row(ctx, calls); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	last, err := proc.Calibrate(dir)
