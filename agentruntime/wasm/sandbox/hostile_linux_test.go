@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -162,7 +163,7 @@ func TestProcess_ThatIsKilledTakesNoCall(t *testing.T) {
 	}
 }
 
-// A process inherits nothing: no environment, and no descriptors but its pipes.
+// A process inherits nothing: no environment, and no descriptors but its pipes. It has a low priority.
 func TestProcess_InheritsNothing(t *testing.T) {
 	t.Setenv("SECRET", "canary")
 	f, err := os.Open(os.Args[0])
@@ -173,7 +174,7 @@ func TestProcess_InheritsNothing(t *testing.T) {
 	p := newPool(t, func(c *sandbox.Config) { c.Command = []string{os.Args[0], "lie", "inspect"} })
 	_, err = p.Call(t.Context(), moduleOf(wasmtest.Says("x").Bytes()), nil, []byte(`{}`), &host{})
 	failure, ok := errors.AsType[*sandbox.Failure](err)
-	if !ok || failure.Text != "environment [], descriptors [pipe: pipe: pipe:]" {
+	if !ok || failure.Text != "environment [], descriptors [pipe: pipe: pipe:], nice 10" {
 		t.Errorf("the process has %v", err)
 	}
 }
@@ -198,7 +199,8 @@ func inspect() int {
 		if err != nil {
 			return 0
 		}
-		text := fmt.Sprintf("environment %v, descriptors %v", os.Environ(), open)
+		priority, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0) // 20 - nice, as Linux returns it
+		text := fmt.Sprintf("environment %v, descriptors %v, nice %d", os.Environ(), open, 20-priority)
 		frame.Write(os.Stdout, frame.Frame{Kind: frame.Done, Call: call.Call, Body: frame.WithStatus(frame.Failed, []byte(text))})
 	}
 }
