@@ -25,7 +25,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext", "internal/wordsplit", "internal/meaning",
 	"internal/weborigin", "internal/strictjson", "internal/lenientjson", "internal/reason", "internal/textfile", "internal/quota", "internal/adjust", "internal/diskuse", "internal/scheduler", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/library", "internal/packages", "internal/profile", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/agentname", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
+	"internal/chat", "internal/task", "internal/grant", "internal/usage", "internal/models", "internal/halt", "internal/hosting", "internal/memory", "internal/library", "internal/packages", "internal/profile", "internal/team", "internal/team/flow", "internal/team/handover", "internal/team/aware", "internal/personal", "internal/a2a", "internal/agentname", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/webpush", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
 // a row has the row of the nearest folder above it that has one. It may also import the other packages
@@ -132,6 +132,8 @@ var may = map[string][]string{
 	"internal/index":     with(leaves, "internal/hub"),
 	// embedding searches the index by vectors of a server.
 	"internal/embedding": with(leaves, "internal/hub", "internal/index"),
+	// webpush sends notices to browsers. It is like notify: the services do not depend on it.
+	"internal/webpush": with(leaves, "internal/hub"),
 	// notify sends notifications to other servers. The services do not depend on it.
 	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
 	// bm25 is an index of words and does not depend on agents.
@@ -156,7 +158,7 @@ var may = map[string][]string{
 	// rows stores reserved names and the log of decisions, which several stores need.
 	"store/rows":     {"internal/clock", "internal/fault", "internal/ident"},
 	"store/accounts": {"internal/account", "internal/clock", "internal/fault", "internal/ident"},
-	"store/hooks":    {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
+	"store/hooks":    {"internal/webpush", "internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
 	// figures counts the failed tasks that agents reports.
 	"store/figures": {"internal/figures"},
 	"store/agents":  {"store/figures", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
@@ -201,7 +203,7 @@ var may = map[string][]string{
 	"handlers/edits":         with(leaves, "handlers/request", "handlers/respond", "internal/chat", "internal/task"),
 	"handlers/live":          with(leaves, "internal/account", "internal/chat", "templates"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "internal/profile", "templates"),
-	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/profile", "internal/task", "internal/usage", "templates"),
+	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/grant", "internal/hub", "internal/models", "internal/notify", "internal/profile", "internal/task", "internal/usage", "internal/webpush", "templates"),
 	"handlers/pages/admin":   with(leaves, "internal/account", "internal/attention", "internal/figures", "internal/halt", "internal/hub", "internal/models", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/grant", "internal/halt", "internal/hosting", "internal/hub", "internal/memory", "internal/models", "internal/offer", "internal/packages", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),

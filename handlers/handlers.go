@@ -62,6 +62,7 @@ import (
 	"agentsite/internal/task"
 	"agentsite/internal/team"
 	"agentsite/internal/usage"
+	"agentsite/internal/webpush"
 	"agentsite/templates"
 )
 
@@ -78,6 +79,7 @@ type Config struct {
 	Started    time.Time
 	Goals      []string // examples of goals; those of every portal if empty
 	Hooks      *notify.Service
+	Pushes     *webpush.Service
 	Grants     *grant.Service
 	Usage      *usage.Service
 	Ceilings   *usage.Ceilings
@@ -201,7 +203,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models,
 			Attention: cfg.Attention, Figures: cfg.Figures, Teams: adminTeams(cfg.Teams), Site: site}, cfg.Examiner),
-		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db,
+		account: accountpages.New(accounts, directory, chats, cfg.Hooks, cfg.Pushes, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, cfg.Profiles, site),
 		people:   people.New(cfg.Profiles, directory, site),
 		hosting:  hostingapi.New(cfg.Hosting, sessions),

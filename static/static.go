@@ -100,6 +100,9 @@ func joinFiles(names []string) []byte {
 	return b.Bytes()
 }
 
+// Script returns the content of a script, for a handler with an address of its own. It panics for a name that is none.
+func Script(name string) []byte { return mustRead("js/" + name) }
+
 func mustRead(name string) []byte {
 	content, err := embedded.ReadFile(name)
 	if err != nil {

@@ -63,6 +63,7 @@ type DB struct {
 	Chat     *Chat
 	Tasks    *tasks.Tasks
 	Hooks    *hooks.Hooks
+	Browsers *hooks.Browsers
 	Grants   *grants.Grants
 	Usages   *usages.Usages
 	Personal *personal.Data
@@ -226,9 +227,9 @@ func newDB(f Engine, file *sqlite.DB, dir string, cfg Config, disk *space.Space)
 		Engine: f, file: file, dir: dir, reserve: reserve,
 		Accounts: accounts.New(f, agent, bounds),
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
-			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
+			agents.NewRegistry(f, agent), hooks.NewInbox(f, hook)},
 		Chat:  &Chat{chat, blobs, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
+		Tasks: queue, Hooks: hook, Browsers: hooks.NewBrowsers(hook), Grants: grants.New(f), Usages: usages.New(f), Personal: personal.New(f),
 		Models: models.New(f), Halts: halts.New(f), Adjusted: adjusted.New(f), Figures: figures.New(f),
 		Modules: modules.New(f, bounds), Teams: teams.New(f),
 		Memories: memories.New(f, bounds),

@@ -23,7 +23,7 @@ type accountRow struct{ table, column string }
 // its conversations and agents are not among them, because those are deleted before.
 func erasedRows() []accountRow {
 	return []accountRow{
-		{"credentials", "account_id"}, {"hooks", "owner_id"}, {"notices", "account_id"}, {"searches", "account_id"},
+		{"push_browsers", "account_id"}, {"credentials", "account_id"}, {"hooks", "owner_id"}, {"notices", "account_id"}, {"searches", "account_id"},
 		{"chat_prefs", "account_id"}, {"account_domains", "account_id"}, {"agent_offers", "account_id"},
 		{"agent_owners", "account_id"}, {"uploads", "owner_id"}, {"disclosures", "member_id"}, {"reports", "reporter_id"},
 		{"room_links", "creator_id"}, {"room_invitations", "person_id"}, {"room_invitations", "inviter_id"},

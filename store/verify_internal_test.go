@@ -376,6 +376,9 @@ func seedAll(t *testing.T, d *testDB) {
 			`INSERT INTO modules VALUES ('p1', '` + strings.Repeat("a", 64) + `', 'one.wasm', 4, 1, 'one/1.0.0', 'p1x')`,
 			`INSERT INTO packages VALUES ('01HZX5N2Q7W8E9R0T1Y2U3I4O8', 'p1', 'ada', 'one', '1.0.0', '{}', '', '` +
 				strings.Repeat("a", 64) + `', 4, 'published', '', 0, 1, 1)`,
+			`INSERT INTO credentials (id, hash, kind, account_id, created_at, expires_at) VALUES ('se1', 'h', 'session', 'p1', 1, 2)`,
+			`INSERT INTO push_browsers (session_id, account_id, host, secret, created_at) VALUES ('se1', 'p1', 'push.example', x'01', 1)`,
+			`INSERT INTO push_notices SELECT (SELECT MIN(id) FROM notices), session_id FROM push_browsers`,
 			`INSERT INTO kills VALUES ('` + strings.Repeat("b", 64) + `', 'It sends spam.', 1)`,
 			`INSERT INTO kill_notices VALUES ('p1x', '` + strings.Repeat("b", 64) + `', 'x.example', 'one/1.0.0', 'It lies.', 1)`,
 			`INSERT INTO library_files (person_id, path, version, size, media_type, updated_at) SELECT MIN(id), 'a.txt', 1, 0, '', 1 FROM accounts`,

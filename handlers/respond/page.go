@@ -25,7 +25,7 @@ func SeeOther(w http.ResponseWriter, r *http.Request, path string) error {
 // other sites; no framing.
 func PagePolicy(nonce string) string {
 	return "default-src 'none'; script-src 'nonce-" + nonce +
-		"' 'strict-dynamic'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+		"' 'strict-dynamic'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types agentsite"
 }
 

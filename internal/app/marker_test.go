@@ -41,6 +41,7 @@ var unmarked = map[string]string{
 	"library_versions.media_type": "one of a list",
 	"members.notify":              "one of a list",
 	"notices.href":                "a page of the portal, deleted with the notice",
+	"push_browsers.host":          "of the push service that the browser has",
 	"profiles.picture":            "made anew from the pixels of a picture",
 	"profiles.picture_hash":       "of such a picture",
 	"reactions.emoji":             "an emoji",

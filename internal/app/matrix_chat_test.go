@@ -17,6 +17,9 @@ import (
 
 var pictures atomic.Uint32
 
+// pushKey is a public key of a browser: the generator of P-256.
+const pushKey = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
+
 // picture is one that nobody has sent yet.
 func picture() string {
 	n := pictures.Add(1)
@@ -200,6 +203,9 @@ func chatCells() map[string]cell {
 		"POST /account/profile":                     {body: fixed(form("display_name", "A. Person"))},
 		"POST /account/theme":                       {body: fixed(form("theme", "dark"))},
 		"POST /account/notices":                     {body: fixed(form("notice", "mention"))},
+		"POST /account/push":                        {body: fixed(form("endpoint", "https://push.example/a", "p256dh", pushKey, "auth", "AAAAAAAAAAAAAAAAAAAAAA"))},
+		"POST /account/push/end":                    {body: fixed(form())},
+		"GET /push-worker.js":                       {},
 		"GET /people/{name}": {object: func(t *testing.T, w *world, actor string) object {
 			return object{name: "nobody-at-all"}
 		}},

@@ -64,6 +64,7 @@ import (
 	"agentsite/internal/team"
 	"agentsite/internal/usage"
 	"agentsite/internal/weborigin"
+	"agentsite/internal/webpush"
 	"agentsite/peering"
 	"agentsite/store"
 	"agentsite/store/replica"
@@ -134,6 +135,7 @@ type services struct {
 	chats    *chat.Service
 	open     web.ConnectionCount
 	hooks    *notify.Service
+	pushes   *webpush.Service
 	queue    *agentruntime.Queue
 	worker   *agentruntime.Worker
 	drivers  *drivers
@@ -298,6 +300,11 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
+	if p.pushes, err = webpush.New(webpush.Config{Store: p.db.Browsers, Keys: keys, Name: host, URL: p.url.String(),
+		Addresses: hookPolicy{p.egress, false, allow}, Transport: p.told.RoundTripper(), Wake: p.db.Browsers.Pushed(),
+		Log: p.log}); err != nil {
+		return err
+	}
 	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.halts, p.monitor, byKind, p.log)
 	if err := p.registerBuiltins(ctx); err != nil {
 		return err
@@ -309,7 +316,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.figures = figures.New(p.db.Figures, p.db, p.log)
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks,
+		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks, Pushes: p.pushes,
 		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages,
@@ -415,6 +422,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.notifier.run(work) })
 	workers.Go(func() error { return p.hooks.Run(work) })
+	workers.Go(func() error { return p.pushes.Run(work) })
 	workers.Go(func() error { return p.indexMessages(work) })
 	workers.Go(func() error { return p.sweepData(work) })
 	workers.Go(func() error { return p.db.TendDisk(work) })

@@ -3,9 +3,15 @@
 
 (() => {
   // The server sanitises the HTML that it renders; this policy is the only way for it into a page.
-  const policy = window.trustedTypes
-    ? window.trustedTypes.createPolicy("agentsite", { createHTML: (html) => html })
-    : { createHTML: (html) => html };
+  const rules = {
+    createHTML: (html) => html,
+    // The worker that shows notices is the only script that a page loads by its address.
+    createScriptURL(url) {
+      if (url !== "/push-worker.js") throw new TypeError("not a script of this portal");
+      return url;
+    },
+  };
+  const policy = window.trustedTypes ? window.trustedTypes.createPolicy("agentsite", rules) : rules;
 
   /** Parses HTML rendered by our server into a fragment. */
   function fragment(html) {
@@ -215,7 +221,7 @@
     document.addEventListener("keydown", close);
   }
 
-  window.agentsite = { fragment, enhance };
+  window.agentsite = { fragment, enhance, scriptURL: (url) => policy.createScriptURL(url) };
   enhance(document);
   folds();
   menus();

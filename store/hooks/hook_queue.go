@@ -118,7 +118,7 @@ func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
 		if err := t.Get(&n.AccountID, `SELECT owner_id FROM hooks WHERE id = ?`, o.HookID); err != nil {
 			return err
 		}
-		return insertNotice(t, n)
+		return d.insertNotice(t, n)
 	})
 }
 

@@ -18,14 +18,15 @@ type Hooks struct {
 	db        engine.DB
 	quotas    *quotas.Quotas
 	listeners *engine.Cache[map[string][]listener] // one entry with the key "", see loadWebhooks
-	// hooked is raised when an event waits for a hook.
-	hooked *engine.Signal
+	// hooked is raised when an event waits for a hook, pushed when a notice waits for a browser.
+	hooked, pushed *engine.Signal
 }
 
 var _ notify.Store = (*Hooks)(nil)
 
 func New(db engine.DB, quotas *quotas.Quotas) *Hooks {
-	return &Hooks{db: db, quotas: quotas, listeners: engine.NewCache[map[string][]listener](0), hooked: engine.NewSignal()}
+	return &Hooks{db: db, quotas: quotas, listeners: engine.NewCache[map[string][]listener](0), hooked: engine.NewSignal(),
+		pushed: engine.NewSignal()}
 }
 
 type hookRow struct {

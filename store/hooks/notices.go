@@ -11,20 +11,24 @@ import (
 )
 
 // Inbox stores the notices of accounts, which the account's page lists. It implements hub.Notices.
-type Inbox struct{ db engine.DB }
+type Inbox struct {
+	db    engine.DB
+	hooks *Hooks
+}
 
-func NewInbox(db engine.DB) *Inbox { return &Inbox{db} }
+// NewInbox returns the notices, which hooks queues for browsers.
+func NewInbox(db engine.DB, hooks *Hooks) *Inbox { return &Inbox{db, hooks} }
 
 // maxNotices is the number of notices kept for each account; older ones are deleted.
 const maxNotices = 200
 
 // AddNotice implements hub.Notices. It deletes the account's oldest notices beyond maxNotices.
 func (d *Inbox) AddNotice(ctx context.Context, n hub.Notice) error {
-	return d.db.Write(ctx, func(t engine.Tx) error { return insertNotice(t, n) })
+	return d.db.Write(ctx, func(t engine.Tx) error { return d.hooks.insertNotice(t, n) })
 }
 
-// insertNotice stores a notice unless the account switched off its kind.
-func insertNotice(t engine.Tx, n hub.Notice) error {
+// insertNotice stores a notice unless the account switched off its kind, and queues it for the account's browsers.
+func (d *Hooks) insertNotice(t engine.Tx, n hub.Notice) error {
 	var muted bool
 	if err := t.Get(&muted, `SELECT EXISTS (SELECT 1 FROM profiles WHERE account_id = ?
 		AND ' ' || muted || ' ' LIKE '% ' || ? || ' %')`, n.AccountID, n.Kind); err != nil || muted {
@@ -33,6 +37,9 @@ func insertNotice(t engine.Tx, n hub.Notice) error {
 	if _, err := t.Exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt),
 		clock.Milli(n.ReadAt)); err != nil {
+		return err
+	}
+	if err := d.queuePushes(t, n.ID, n.AccountID); err != nil {
 		return err
 	}
 	_, err := t.Exec(`DELETE FROM notices WHERE account_id = ?1 AND id <= (SELECT id FROM notices WHERE account_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, n.AccountID, maxNotices)
@@ -81,14 +88,14 @@ func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
 // NotifyInvited stores a notice for a person whom the inviter invited to a conversation. It lacks the
 // title, because a title can be the text of a message that is deleted later.
 func (d *Hooks) NotifyInvited(t engine.Tx, personID, inviter string, at time.Time) error {
-	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeInvited, Subject: inviter,
+	return d.insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeInvited, Subject: inviter,
 		Text: inviter + " invites you to a conversation.", Href: "/chat#invitations", CreatedAt: at})
 }
 
 // NotifyAdded stores a notice for a person that the inviter added to a conversation without asking, because the person
 // accepted an earlier invitation.
 func (d *Hooks) NotifyAdded(t engine.Tx, personID, inviter, href string, at time.Time) error {
-	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeAdded, Subject: inviter,
+	return d.insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeAdded, Subject: inviter,
 		Text: inviter + " added you to a conversation.", Href: href, CreatedAt: at})
 }
 
@@ -105,6 +112,6 @@ func (d *Hooks) NotifyMentioned(t engine.Tx, personID, room, senderID, sender, h
 		room, personID, senderID, hub.NoticeMention, "/chat/"+room); err != nil || !wanted {
 		return err
 	}
-	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeMention, Subject: sender,
+	return d.insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeMention, Subject: sender,
 		Text: sender + " mentioned you in a conversation.", Href: href, CreatedAt: at})
 }

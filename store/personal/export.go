@@ -67,6 +67,7 @@ var sets = []set{
 	{"searches", `SELECT id, title, query, seen_at, created_at FROM searches WHERE account_id = ?`, `id`},
 	{"chat_settings", `SELECT notify, quiet_from, quiet_to, zone FROM chat_prefs WHERE account_id = ?`, `zone`},
 	{"notices", `SELECT id, kind, subject, text, href, created_at, read_at FROM notices WHERE account_id = ?`, `id`},
+	{"push_browsers", `SELECT host, texts, created_at FROM push_browsers WHERE account_id = ?`, `created_at, host`},
 	{"webhooks", `SELECT id, kind, name, version, label, url, host, events, scheme, state, reason,
 		created_at, updated_at FROM hooks
 		WHERE owner_id = ?`, `id`},

@@ -27,6 +27,7 @@ import (
 	"agentsite/internal/profile"
 	"agentsite/internal/task"
 	"agentsite/internal/usage"
+	"agentsite/internal/webpush"
 	"agentsite/templates"
 )
 
@@ -37,6 +38,7 @@ type Pages struct {
 	hub      *hub.Service
 	chat     *chat.Service
 	hooks    *notify.Service
+	pushes   *webpush.Service
 	sessions *request.Sessions
 	searches *search.Searches
 	storage  api.Storage
@@ -50,11 +52,11 @@ type Pages struct {
 }
 
 // New returns the pages about accounts. Their routes are declared by Routes.
-func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
+func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service, pushes *webpush.Service,
 	sessions *request.Sessions,
 	searches *search.Searches, storage api.Storage, grants *grant.Service, used *usage.Service, ceilings *usage.Ceilings, named *models.Service,
 	tasks *task.Service, profiles *profile.Service, site *pages.Site) *Pages {
-	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
+	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, pushes: pushes, sessions: sessions, searches: searches,
 		storage: storage, grants: grants, usage: used, ceilings: ceilings, models: named, tasks: tasks, profiles: profiles, site: site}
 }
 
@@ -64,6 +66,8 @@ var done = map[string]string{
 	"password":      "Your password is changed. You are signed out everywhere else.",
 	"profile":       "Your profile is saved.",
 	"notices":       "Saved. The bell lists the kinds you chose.",
+	"push":          "This browser gets your notices.",
+	"push-ended":    "No more notices are sent.",
 	"told":          "Saved. You get notifications as you chose.",
 	"revoked":       "The token is revoked. Nothing can use it any more.",
 	"agent-deleted": "The agent is gone.",
@@ -123,6 +127,9 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 	v.Name, v.Handle, v.Operator, v.Since, v.MinPassword = me.Name, d.site.FullHandle(me.Name), me.Operator,
 		pages.FormatMoment(me.CreatedAt), account.MinPassword
 	if err := d.lookView(r, actor, &v); err != nil {
+		return err
+	}
+	if err := d.pushView(r, actor, &v.Push); err != nil {
 		return err
 	}
 	if v.Storage, err = d.storageView(r, actor); err != nil {
@@ -340,6 +347,11 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/account/profile", d.site.Page(d.setProfile))
 	r.Post("/account/theme", d.site.Page(d.setTheme))
 	r.Post("/account/notices", d.site.Page(d.setNotices))
+	if d.pushes != nil {
+		r.Post("/account/push", d.site.Page(d.startPush))
+		r.Post("/account/push/end", d.site.Page(d.endPush))
+		r.Get(PushWorkerPath, servePushWorker)
+	}
 	r.Post("/account/block", d.site.Page(d.blockPerson))
 	r.Post("/account/unblock", d.site.Page(d.unblockPerson))
 	r.Post("/account/sessions/end", d.site.Page(d.endSessions))
