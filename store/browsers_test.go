@@ -74,6 +74,15 @@ func TestBrowsers_QueueNotices(t *testing.T) {
 	}
 	settle := func(o webpush.Outcome) {
 		t.Helper()
+		list, err := db.Browsers.Browsers(ctx, ann.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range list {
+			if b.SessionID == o.SessionID && o.Of.IsZero() {
+				o.Of = b.CreatedAt
+			}
+		}
 		if err := db.Browsers.SettlePush(ctx, o); err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +96,8 @@ func TestBrowsers_QueueNotices(t *testing.T) {
 	if _, at, err := db.Browsers.DuePushes(ctx, clock.Now(), 10); err != nil || !at.Equal(later.Truncate(time.Millisecond)) {
 		t.Errorf("the next attempt is at %v, %v", at, err)
 	}
+	settle(webpush.Outcome{SessionID: two.ID, NoticeID: ids[0], Gone: true, Of: clock.Now().Add(-time.Hour)})
+	expect("the end of an earlier subscription", map[string]string{two.ID: ids[0]})
 	settle(webpush.Outcome{SessionID: two.ID, NoticeID: ids[0], Gone: true})
 	expect("a browser that is gone", nil)
 	if err := put(two.ID, ann.ID); err != nil {

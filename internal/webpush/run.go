@@ -78,7 +78,7 @@ func (s *Service) sendAll(ctx context.Context, list []Waiting) {
 
 // send sends one notice.
 func (s *Service) send(ctx context.Context, w Waiting) Outcome {
-	o := Outcome{SessionID: w.Browser.SessionID, NoticeID: w.Notice.ID, Done: true}
+	o := Outcome{SessionID: w.Browser.SessionID, NoticeID: w.Notice.ID, Of: w.Browser.CreatedAt, Done: true}
 	now := clock.Now()
 	if now.Sub(w.Notice.CreatedAt) > noticeLife {
 		return o

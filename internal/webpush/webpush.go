@@ -58,6 +58,8 @@ type Waiting struct {
 // Outcome is the result of an attempt to send a notice.
 type Outcome struct {
 	SessionID, NoticeID string
+	// Of is the time at which the subscription was made. The outcome does not apply to a newer one of the session.
+	Of time.Time
 	// Done deletes the notice from the queue, Gone the subscription.
 	Done, Gone bool
 	Failures   int

@@ -139,6 +139,11 @@ func (d *Browsers) DuePushes(ctx context.Context, now time.Time, limit int) ([]w
 // SettlePush implements webpush.Store.
 func (d *Browsers) SettlePush(ctx context.Context, o webpush.Outcome) error {
 	return d.db.Write(ctx, func(t engine.Tx) error {
+		var same bool
+		if err := t.Get(&same, `SELECT EXISTS (SELECT 1 FROM push_browsers WHERE session_id = ? AND created_at = ?)`,
+			o.SessionID, clock.Milli(o.Of)); err != nil || !same {
+			return err
+		}
 		if o.Gone {
 			_, err := t.Exec(`DELETE FROM push_browsers WHERE session_id = ?`, o.SessionID)
 			return err
