@@ -95,34 +95,42 @@ func TestChat_SendsFiles(t *testing.T) {
 	other.clean("files of somebody else")
 }
 
-// TestChat_SaysWhereTextGoes writes to somebody's agent elsewhere: the page
-// says where the text goes before it does, once.
+// TestChat_SaysWhereTextGoes writes to somebody's agent elsewhere, at both widths: the page says where the text goes
+// before it does, once.
 func TestChat_SaysWhereTextGoes(t *testing.T) {
 	root := needBrowser(t)
 	t.Parallel()
 	far := newModel(t).answers(func(string) []string { return []string{"I hear you."} })
 	p := apptest.Start(t)
-	ada, bob := p.User(t, "ada"), p.User(t, "bob")
-	agent := ada.Agent("public", far.base())
+	agent := p.User(t, "ada").Agent("public", far.base())
 	host := strings.TrimPrefix(far.URL, "http://")
-	id := bob.Conversation()
-	b := visit(t, root, p, desk).as(bob)
-	b.allow("409 (Conflict)")
-	b.enterRoom(id)
-	// The agent comes after the page was loaded.
-	bob.Must(http.MethodPost, "/api/v1/conversations/"+id+"/members", map[string]any{"handle": agent}, http.StatusCreated)
-	b.until("that it came", `document.querySelector("[data-messages] .event")`)
-	b.send("@" + agent + " hello")
-	b.until("where it goes", `document.querySelector("[data-disclosure]")?.innerText.includes(`+js(host)+`)`)
-	b.holds("#text", "@"+agent+" hello")
-	b.choose("#share", "nothing")
-	b.click("#text")
-	b.enter()
-	b.answered("I hear you.")
-	b.until("nothing more to tell", `!document.querySelector("[data-disclosure]")`)
-	b.send("@" + agent + " again")
-	b.until("the second answer", `[...document.querySelectorAll("[data-messages] > article:not(.message-mine)")].length === 2`)
-	b.enterRoom(id)
-	b.until("nothing more to tell", `!document.querySelector("[data-disclosure]")`)
-	b.clean("where text goes")
+	for name, s := range map[string]screen{"desk": desk, "phone": screens["phone"]} {
+		t.Run(name, func(t *testing.T) {
+			bob := p.User(t, "bob-"+name)
+			id := bob.Conversation()
+			b := visit(t, root, p, s).as(bob)
+			b.allow("409 (Conflict)")
+			b.enterRoom(id)
+			// The agent comes after the page was loaded.
+			bob.Must(http.MethodPost, "/api/v1/conversations/"+id+"/members", map[string]any{"handle": agent}, http.StatusCreated)
+			b.until("that it came", `document.querySelector("[data-messages] .event")`)
+			b.send("@" + agent + " hello")
+			b.until("where it goes", `document.querySelector("[data-disclosure]")?.innerText.includes(`+js(host)+`)`)
+			b.holds("#text", "@"+agent+" hello")
+			b.choose("#share", "nothing")
+			b.click("#text")
+			if s.phone {
+				b.click("[data-send]")
+			} else {
+				b.enter()
+			}
+			b.answered("I hear you.")
+			b.until("nothing more to tell", `!document.querySelector("[data-disclosure]")`)
+			b.send("@" + agent + " again")
+			b.until("the second answer", `[...document.querySelectorAll("[data-messages] > article:not(.message-mine)")].length === 2`)
+			b.enterRoom(id)
+			b.until("nothing more to tell", `!document.querySelector("[data-disclosure]")`)
+			b.clean("where text goes")
+		})
+	}
 }
