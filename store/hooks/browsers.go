@@ -44,7 +44,8 @@ func (d *Hooks) queuePushes(t engine.Tx, noticeID, accountID string) error {
 func (d *Browsers) PutBrowser(ctx context.Context, b webpush.Browser) error {
 	return d.db.Write(ctx, func(t engine.Tx) error {
 		var own bool
-		if err := t.Get(&own, `SELECT EXISTS (SELECT 1 FROM credentials WHERE id = ? AND account_id = ? AND kind = 'session')`,
+		if err := t.Get(&own, `SELECT EXISTS (SELECT 1 FROM credentials
+			WHERE id = ? AND account_id = ? AND kind = 'session')`,
 			b.SessionID, b.AccountID); err != nil {
 			return err
 		}
@@ -54,7 +55,8 @@ func (d *Browsers) PutBrowser(ctx context.Context, b webpush.Browser) error {
 		if _, err := t.Exec(`DELETE FROM push_browsers WHERE session_id = ?`, b.SessionID); err != nil {
 			return err
 		}
-		_, err := t.Exec(`INSERT INTO push_browsers (session_id, account_id, host, secret, texts, failures, next_at, created_at)
+		_, err := t.Exec(`INSERT INTO push_browsers (session_id, account_id, host, secret, texts, failures,
+			next_at, created_at)
 			VALUES (?, ?, ?, ?, ?, 0, 0, ?)`, b.SessionID, b.AccountID, b.Host, b.Sealed, boolInt(b.Texts),
 			clock.Milli(b.CreatedAt))
 		return err
@@ -119,7 +121,8 @@ func (d *Browsers) DuePushes(ctx context.Context, now time.Time, limit int) ([]w
 	}
 	const waiting = ` FROM push_browsers b JOIN credentials c ON c.id = b.session_id AND c.expires_at > ?1
 		JOIN accounts a ON a.id = b.account_id AND a.disabled_at = 0 `
-	if err := d.db.List(ctx, &rows, `SELECT b.session_id, b.account_id, b.host, b.secret, b.texts, b.failures, b.created_at,
+	if err := d.db.List(ctx, &rows, `SELECT b.session_id, b.account_id, b.host, b.secret, b.texts, b.failures,
+		b.created_at,
 		n.id, n.kind, n.subject, n.text, n.href, n.created_at AS notice_at`+waiting+`
 		JOIN notices n ON n.id = (SELECT MIN(q.notice_id) FROM push_notices q WHERE q.session_id = b.session_id)
 		WHERE b.next_at <= ?1 ORDER BY n.id, b.session_id LIMIT ?2`, clock.Milli(now), limit); err != nil {

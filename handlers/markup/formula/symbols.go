@@ -13,47 +13,56 @@ func readPairs(pairs string) map[string]string {
 }
 
 // letters are those of other alphabets that stand for variables.
-var letters = readPairs(`alpha α beta β gamma γ delta δ epsilon ϵ varepsilon ε zeta ζ eta η theta θ vartheta ϑ iota ι
-	kappa κ varkappa ϰ lambda λ mu μ nu ν xi ξ omicron ο pi π varpi ϖ rho ρ varrho ϱ sigma σ varsigma ς tau τ upsilon υ
-	phi ϕ varphi φ chi χ psi ψ omega ω ell ℓ imath ı jmath ȷ hbar ℏ hslash ℏ wp ℘`)
+var letters = readPairs(`alpha α beta β gamma γ delta δ epsilon ϵ varepsilon ε zeta ζ eta η theta θ vartheta ϑ
+	iota ι kappa κ varkappa ϰ lambda λ mu μ nu ν xi ξ omicron ο pi π varpi ϖ rho ρ varrho ϱ
+	sigma σ varsigma ς tau τ upsilon υ phi ϕ varphi φ chi χ psi ψ omega ω ell ℓ imath ı
+	jmath ȷ hbar ℏ hslash ℏ wp ℘`)
 
 // signs stand upright.
 var signs = readPairs(`Gamma Γ Delta Δ Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Upsilon Υ Phi Φ Psi Ψ Omega Ω
-	infty ∞ partial ∂ nabla ∇ emptyset ∅ varnothing ∅ Re ℜ Im ℑ aleph ℵ beth ℶ forall ∀ exists ∃ nexists ∄ top ⊤ bot ⊥
-	angle ∠ measuredangle ∡ triangle △ square □ Box □ blacksquare ■ qed ∎ diamond ◇ Diamond ◇ clubsuit ♣ heartsuit ♡ spadesuit ♠
-	diamondsuit ♢ flat ♭ natural ♮ sharp ♯ degree ° prime ′ backprime ‵ complement ∁ checkmark ✓ dag † ddag ‡ S § P ¶
-	pounds £ euro € copyright © circledR ® mho ℧ eth ð Finv Ⅎ dagger † ddagger ‡`)
+	infty ∞ partial ∂ nabla ∇ emptyset ∅ varnothing ∅ Re ℜ Im ℑ aleph ℵ beth ℶ
+	forall ∀ exists ∃ nexists ∄ top ⊤ bot ⊥ angle ∠ measuredangle ∡ triangle △
+	square □ Box □ blacksquare ■ qed ∎ diamond ◇ Diamond ◇ clubsuit ♣ heartsuit ♡
+	spadesuit ♠ diamondsuit ♢ flat ♭ natural ♮ sharp ♯ degree ° prime ′ backprime ‵
+	complement ∁ checkmark ✓ dag † ddag ‡ S § P ¶ pounds £ euro € copyright © circledR ®
+	mho ℧ eth ð Finv Ⅎ dagger † ddagger ‡`)
 
 // operators are relations, operators between two formulas, arrows, dots and escaped characters.
-var operators = readPairs(`# # $ $ % % & &amp; _ _ pm ± mp ∓ times × div ÷ cdot ⋅ centerdot ⋅ ast ∗ star ⋆ circ ∘ bullet ∙ cap ∩
-	cup ∪ uplus ⊎ sqcap ⊓ sqcup ⊔ vee ∨ lor ∨ wedge ∧ land ∧ setminus ∖ smallsetminus ∖ wr ≀ oplus ⊕ ominus ⊖ otimes ⊗
-	oslash ⊘ odot ⊙ bigcirc ◯ amalg ⨿ ltimes ⋉ rtimes ⋊ lnot ¬ neg ¬
-	leq ≤ le ≤ leqslant ⩽ geq ≥ ge ≥ geqslant ⩾ ll ≪ gg ≫ lll ⋘ ggg ⋙ neq ≠ ne ≠ equiv ≡ sim ∼ simeq ≃ approx ≈ approxeq ≊ cong ≅
-	doteq ≐ propto ∝ varpropto ∝ prec ≺ succ ≻ preceq ⪯ succeq ⪰ subset ⊂ supset ⊃ subseteq ⊆ supseteq ⊇ subsetneq ⊊
-	supsetneq ⊋ nsubseteq ⊈ nsupseteq ⊉ sqsubset ⊏ sqsupset ⊐ sqsubseteq ⊑ sqsupseteq ⊒ in ∈ notin ∉ ni ∋ owns ∋
-	mid ∣ nmid ∤ parallel ∥ nparallel ∦ perp ⟂ vdash ⊢ dashv ⊣ models ⊨ vDash ⊨ Vdash ⊩ asymp ≍ bowtie ⋈ smile ⌣ frown ⌢
-	coloneqq ≔ coloneq ≔ eqqcolon ≕ triangleq ≜ lesssim ≲ gtrsim ≳ lessgtr ≶ gtrless ≷ because ∵ therefore ∴
-	nless ≮ ngtr ≯ nleq ≰ ngeq ≱ ntriangleleft ⋪ triangleleft ◁ triangleright ▷ trianglelefteq ⊴ trianglerighteq ⊵ unlhd ⊴ unrhd ⊵
-	to → rightarrow → gets ← leftarrow ← leftrightarrow ↔ Rightarrow ⇒ Leftarrow ⇐ Leftrightarrow ⇔ implies ⟹ impliedby ⟸
-	iff ⟺ longrightarrow ⟶ longleftarrow ⟵ longleftrightarrow ⟷ Longrightarrow ⟹ Longleftarrow ⟸ Longleftrightarrow ⟺
-	mapsto ↦ longmapsto ⟼ hookrightarrow ↪ hookleftarrow ↩ nearrow ↗ searrow ↘ swarrow ↙ nwarrow ↖ leadsto ⇝ rightsquigarrow ⇝
-	rightharpoonup ⇀ rightharpoondown ⇁ leftharpoonup ↼ leftharpoondown ↽ rightleftharpoons ⇌ leftrightharpoons ⇋
-	upharpoonright ↾ restriction ↾ twoheadrightarrow ↠ circlearrowright ↻ circlearrowleft ↺ nrightarrow ↛ nRightarrow ⇏
-	dots … ldots … cdots ⋯ dotsc … dotsb ⋯ dotsm ⋯ dotsi ⋯ dotso … vdots ⋮ ddots ⋱ iddots ⋰ colon : bmod mod mod mod
-	surd √ boxplus ⊞ boxminus ⊟ boxtimes ⊠ vartriangle △ lhd ⊲ rhd ⊳ multimap ⊸`)
+var operators = readPairs(`# # $ $ % % & &amp; _ _ pm ± mp ∓ times × div ÷ cdot ⋅ centerdot ⋅ ast ∗ star ⋆
+	circ ∘ bullet ∙ cap ∩ cup ∪ uplus ⊎ sqcap ⊓ sqcup ⊔ vee ∨ lor ∨ wedge ∧ land ∧
+	setminus ∖ smallsetminus ∖ wr ≀ oplus ⊕ ominus ⊖ otimes ⊗ oslash ⊘ odot ⊙
+	bigcirc ◯ amalg ⨿ ltimes ⋉ rtimes ⋊ lnot ¬ neg ¬ leq ≤ le ≤ leqslant ⩽ geq ≥
+	ge ≥ geqslant ⩾ ll ≪ gg ≫ lll ⋘ ggg ⋙ neq ≠ ne ≠ equiv ≡ sim ∼ simeq ≃
+	approx ≈ approxeq ≊ cong ≅ doteq ≐ propto ∝ varpropto ∝ prec ≺ succ ≻ preceq ⪯
+	succeq ⪰ subset ⊂ supset ⊃ subseteq ⊆ supseteq ⊇ subsetneq ⊊ supsetneq ⊋ nsubseteq ⊈
+	nsupseteq ⊉ sqsubset ⊏ sqsupset ⊐ sqsubseteq ⊑ sqsupseteq ⊒ in ∈ notin ∉ ni ∋
+	owns ∋ mid ∣ nmid ∤ parallel ∥ nparallel ∦ perp ⟂ vdash ⊢ dashv ⊣ models ⊨
+	vDash ⊨ Vdash ⊩ asymp ≍ bowtie ⋈ smile ⌣ frown ⌢ coloneqq ≔ coloneq ≔ eqqcolon ≕
+	triangleq ≜ lesssim ≲ gtrsim ≳ lessgtr ≶ gtrless ≷ because ∵ therefore ∴ nless ≮
+	ngtr ≯ nleq ≰ ngeq ≱ ntriangleleft ⋪ triangleleft ◁ triangleright ▷ trianglelefteq ⊴
+	trianglerighteq ⊵ unlhd ⊴ unrhd ⊵ to → rightarrow → gets ← leftarrow ←
+	leftrightarrow ↔ Rightarrow ⇒ Leftarrow ⇐ Leftrightarrow ⇔ implies ⟹ impliedby ⟸ iff ⟺
+	longrightarrow ⟶ longleftarrow ⟵ longleftrightarrow ⟷ Longrightarrow ⟹ Longleftarrow ⟸
+	Longleftrightarrow ⟺ mapsto ↦ longmapsto ⟼ hookrightarrow ↪ hookleftarrow ↩ nearrow ↗
+	searrow ↘ swarrow ↙ nwarrow ↖ leadsto ⇝ rightsquigarrow ⇝ rightharpoonup ⇀
+	rightharpoondown ⇁ leftharpoonup ↼ leftharpoondown ↽ rightleftharpoons ⇌
+	leftrightharpoons ⇋ upharpoonright ↾ restriction ↾ twoheadrightarrow ↠ circlearrowright ↻
+	circlearrowleft ↺ nrightarrow ↛ nRightarrow ⇏ dots … ldots … cdots ⋯ dotsc … dotsb ⋯
+	dotsm ⋯ dotsi ⋯ dotso … vdots ⋮ ddots ⋱ iddots ⋰ colon : bmod mod mod mod surd √
+	boxplus ⊞ boxminus ⊟ boxtimes ⊠ vartriangle △ lhd ⊲ rhd ⊳ multimap ⊸`)
 
 // largeOperators have their limits above and below in displayed formulas, integrals beside them.
 var (
-	largeOperators = readPairs(`sum ∑ prod ∏ coprod ∐ bigcup ⋃ bigcap ⋂ bigsqcup ⨆ bigoplus ⨁ bigotimes ⨂ bigodot ⨀
-		biguplus ⨄ bigvee ⋁ bigwedge ⋀`)
+	largeOperators = readPairs(`sum ∑ prod ∏ coprod ∐ bigcup ⋃ bigcap ⋂ bigsqcup ⨆ bigoplus ⨁ bigotimes ⨂
+	bigodot ⨀ biguplus ⨄ bigvee ⋁ bigwedge ⋀`)
 	integrals = readPairs(`int ∫ iint ∬ iiint ∭ oint ∮ oiint ∯ smallint ∫`)
 )
 
 // functions are names that stand upright. Those with a star have their limits below.
 var functions = readPairs(`sin sin cos cos tan tan cot cot sec sec csc csc arcsin arcsin arccos arccos arctan arctan sinh sinh
 	cosh cosh tanh tanh coth coth log log ln ln lg lg exp exp deg deg dim dim hom hom ker ker arg arg
-	det *det gcd *gcd lcm *lcm lim *lim limsup *lim\u2009sup liminf *lim\u2009inf max *max min *min sup *sup inf *inf Pr *Pr
-	argmax *arg\u2009max argmin *arg\u2009min`)
+	det *det gcd *gcd lcm *lcm lim *lim limsup *lim\u2009sup liminf *lim\u2009inf max *max min *min
+	sup *sup inf *inf Pr *Pr argmax *arg\u2009max argmin *arg\u2009min`)
 
 // fences are delimiters, with the entities of HTML.
 var fences = map[string]string{
