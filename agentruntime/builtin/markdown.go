@@ -11,13 +11,14 @@ const maxQuoted = 160
 
 // quoteText makes text of others safe within a Markdown line: one line, bounded, every special
 // character escaped, and nothing that a renderer would turn into a link or a conversation into a
-// mention.
+// mention. An opening parenthesis stays, because with a backslash it begins a formula; the bracket that a link needs
+// before it is escaped.
 func quoteText(s string, most int) string {
 	s = boundLine(s, most)
 	var b strings.Builder
 	for i, r := range s {
 		switch r {
-		case '\\', '`', '*', '_', '[', ']', '<', '>', '#', '|', '~', '&', '!', '(', ')', '{', '}', '$', '@':
+		case '\\', '`', '*', '_', '[', ']', '<', '>', '#', '|', '~', '&', '!', ')', '{', '}', '$', '@':
 			b.WriteByte('\\')
 		case ':':
 			if strings.HasPrefix(s[i:], "://") || strings.HasSuffix(strings.ToLower(s[:i]), "mailto") ||
