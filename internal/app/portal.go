@@ -300,7 +300,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
-	if p.pushes, err = webpush.New(webpush.Config{Store: p.db.Browsers, Keys: keys, Name: host, URL: p.url.String(),
+	if p.pushes, err = webpush.New(webpush.Config{Store: p.db.Browsers, Keys: keys, URL: p.url.String(),
+		Name:      func() string { return p.live.NameOr(host) },
 		Addresses: hookPolicy{p.egress, false, allow}, Transport: p.told.RoundTripper(), Wake: p.db.Browsers.Pushed(),
 		Log: p.log}); err != nil {
 		return err

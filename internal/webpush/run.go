@@ -152,7 +152,7 @@ type Message struct {
 
 // messageFor returns the message of a notice. Without texts it names no person, agent or conversation.
 func (s *Service) messageFor(n hub.Notice, texts bool) Message {
-	m := Message{ID: n.ID, Title: s.cfg.Name, Href: "/notices"}
+	m := Message{ID: n.ID, Title: s.cfg.Name(), Href: "/notices"}
 	switch {
 	case texts:
 		m.Body, m.Href = n.Text, n.Href

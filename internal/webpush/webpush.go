@@ -100,9 +100,10 @@ type Config struct {
 	Transport http.RoundTripper
 	// Wake receives a value when notices wait. A lost value only delays them.
 	Wake <-chan struct{}
-	// Name is that of the portal, URL its address.
-	Name, URL string
-	Log       *slog.Logger
+	// Name returns the portal's name, which an operator may change.
+	Name func() string
+	URL  string // address of the portal
+	Log  *slog.Logger
 }
 
 // Service manages subscriptions and sends notices. Create it with New and call Run. It is safe for concurrent use.

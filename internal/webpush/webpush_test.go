@@ -100,7 +100,7 @@ func start(t *testing.T, far service) *world {
 	}
 	w := &world{store: &memory{settled: make(chan webpush.Outcome)}, wake: make(chan struct{}, 1)}
 	w.Service, err = webpush.New(webpush.Config{Store: w.store, Keys: keys, Addresses: httpsOnly{}, Transport: far,
-		Wake: w.wake, Name: "Portal", URL: "https://portal.example"})
+		Wake: w.wake, Name: func() string { return "Portal" }, URL: "https://portal.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
