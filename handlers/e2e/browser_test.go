@@ -341,8 +341,11 @@ func (b *tab) wait(d time.Duration, condition string) (ok bool, last error) {
 
 // eventually waits until a condition is true. It returns false if patience ends
 // before.
-func eventually(condition func() bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func eventually(condition func() bool) bool { return eventuallyIn(patience, condition) }
+
+// eventuallyIn is eventually with another time to wait.
+func eventuallyIn(d time.Duration, condition func() bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	look := time.NewTicker(15 * time.Millisecond)
 	defer look.Stop()

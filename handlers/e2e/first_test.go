@@ -45,7 +45,7 @@ func (b *tab) looksUntil(condition string) {
 	if b.screen.scripts {
 		return
 	}
-	eventually(func() bool {
+	eventuallyIn(patience+b.extra, func() bool {
 		if eval[bool](b, condition) || !eval[bool](b, `Boolean(document.querySelector('button[name="look"]'))`) {
 			return true
 		}

@@ -90,7 +90,7 @@ func TestRegister_NamesMistakesWhileTyping(t *testing.T) {
 func TestRegister_IsTriedBeforeItIsThere(t *testing.T) {
 	root := needBrowser(t)
 	t.Parallel()
-	for name, s := range walked("desk") {
+	for name, s := range walked("desk", "phone") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, ownModel(parrotModel(t)))
