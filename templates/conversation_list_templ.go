@@ -146,7 +146,7 @@ func chatsBeside(v ConversationView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if c.Working {
+				if c.Working && c.ID != v.ID {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<span class=\"dots\" aria-hidden=\"true\"><i></i><i></i><i></i></span> <span class=\"visually-hidden\">is answering</span> ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

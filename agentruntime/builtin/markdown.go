@@ -18,7 +18,10 @@ func quoteText(s string, most int) string {
 	var b strings.Builder
 	for i, r := range s {
 		switch r {
-		case '\\', '`', '*', '_', '[', ']', '<', '>', '#', '|', '~', '&', '!', ')', '{', '}', '$', '@':
+		case '[': // with a backslash it begins a formula
+			b.WriteString("&#91;")
+			continue
+		case '\\', '`', '*', '_', ']', '<', '>', '#', '|', '~', '&', '!', ')', '{', '}', '$', '@':
 			b.WriteByte('\\')
 		case ':':
 			if strings.HasPrefix(s[i:], "://") || strings.HasSuffix(strings.ToLower(s[:i]), "mailto") ||

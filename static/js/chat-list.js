@@ -79,6 +79,7 @@
     const row = rowOf(e.conversation_id) || addRow(e.conversation_id, e.title);
     const name = row.querySelector(".chats-title bdi");
     if (e.title && name) name.textContent = e.title;
+    for (const el of row.querySelectorAll(".dots, .dots + .visually-hidden")) el.remove(); // the answer has come
     if (e.conversation_id !== chat.id) mark(row, unreadOf(row) + 1);
     moveUp(row);
   });
