@@ -119,7 +119,7 @@ func instructionsHint(v AgentFormView) string {
 	if v.Kind == "openai" {
 		return "Sent first in every conversation. At most 8,000 characters."
 	}
-	return "Worded as for a person; at most 20,000 characters."
+	return "Worded as for a person; at most 20,000 characters. Without a description, the first sentence is public."
 }
 
 func formExchanges(v AgentFormView) templ.Component {
