@@ -100,7 +100,7 @@ func joinFiles(names []string) []byte {
 	return b.Bytes()
 }
 
-// Script returns the content of a script, for a handler with an address of its own. It panics for a name that is none.
+// Script returns the content of a script, for a handler that serves it at another address. It panics for an unknown name.
 func Script(name string) []byte { return mustRead("js/" + name) }
 
 func mustRead(name string) []byte {

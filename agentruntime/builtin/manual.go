@@ -176,10 +176,11 @@ func (p passage) coverageOf(question []string) (anywhere, heading float64) {
 			weight = 0.3
 		}
 		total += weight
-		if term := cmp.Or(portalTerms[w], w); hasWord(p.source.all, term, p.id) {
+		term := cmp.Or(portalTerms[w], w)
+		if hasWord(p.source.all, term, p.id) {
 			anywhere += weight
 		}
-		if term := cmp.Or(portalTerms[w], w); hasWord(p.source.headings, term, p.id) {
+		if hasWord(p.source.headings, term, p.id) {
 			heading += weight
 		}
 	}

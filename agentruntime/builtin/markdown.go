@@ -11,8 +11,8 @@ const maxQuoted = 160
 
 // quoteText makes text of others safe within a Markdown line: one line, bounded, every special
 // character escaped, and nothing that a renderer would turn into a link or a conversation into a
-// mention. An opening parenthesis stays, because with a backslash it begins a formula; the bracket that a link needs
-// before it is escaped.
+// mention. An opening parenthesis stays, because a backslash before it would begin a formula; it makes no link,
+// since the bracket before it is escaped.
 func quoteText(s string, most int) string {
 	s = boundLine(s, most)
 	var b strings.Builder

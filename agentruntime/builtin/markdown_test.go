@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Quoted text begins no formula of LaTeX, whose delimiters are escaped brackets and parentheses, and no link.
+// TestQuoteText_MakesNoFormulaAndNoLink checks that no delimiter of a LaTeX formula, an escaped bracket or parenthesis,
+// and no link is in quoted text.
 func TestQuoteText_MakesNoFormulaAndNoLink(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"name":"Ada"}]`:       `&#91;\{"name":"Ada"\}\]`,

@@ -136,8 +136,8 @@ func (r *Reader) checkDialect(ctx context.Context, d hub.Described) hub.Describe
 // maxModelsShown bounds the models that a form offers.
 const maxModelsShown = 50
 
-// ReadModels describes the OpenAI-compatible server whose base URL an address is, by the models that it lists to a key,
-// "" for none. The error is a fault; it wraps model.ErrKey if the server wants a key or another one.
+// ReadModels describes the OpenAI-compatible server at a base URL by the models that it lists to callers with the key;
+// an empty key sends none. The error is a fault; it wraps model.ErrKey if the server wants a key or another one.
 func (r *Reader) ReadModels(ctx context.Context, base, key string) (hub.Described, error) {
 	client, err := model.New(r.rt, models.Server{URL: base, Key: key})
 	if err != nil {

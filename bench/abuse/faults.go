@@ -110,7 +110,7 @@ func (n *notebook) check() error {
 	return errors.Join(errs...)
 }
 
-// addSteps adds the result line of a row whose bar is that all steps succeed.
+// addSteps adds the result line of a row that is met if all steps succeed.
 func (b *bench) addSteps(what, bar string, steps []error) {
 	result := "all work"
 	if err := errors.Join(steps...); err != nil {

@@ -80,8 +80,8 @@ func (b *bench) ReadModule(_ context.Context, hash string) ([]byte, error) {
 	return m.([]byte), nil
 }
 
-// variant returns the program as another module: with a section of its own. The portal has its modules in the database,
-// so this program must not hold hundreds of them when the memory is measured.
+// variant returns the program with a custom section that makes it another module. It is made anew for each use, because
+// hundreds of modules in this process would count in the measured memory.
 func (b *bench) variant(n int) []byte {
 	return append(append([]byte{}, b.program...), wasmtest.Raw(0, append(wasmtest.Name("n"), byte(n), byte(n>>8)))...)
 }

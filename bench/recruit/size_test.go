@@ -65,9 +65,9 @@ func usedCPU() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// BenchmarkCrowd loads 100,000 agents, encodes them and searches them in the modes auto and words for the needs, one
-// after the other, and then in the mode auto at openRate. It reports the processor time of a search with what the
-// runtime does for it, the time until all agents have vectors, and the memory that vectors add for each agent.
+// BenchmarkCrowd searches 100,000 agents for the needs: by words and meaning and by words alone, one search at a time,
+// and then by words and meaning openRate times a second. It reports the processor time of a search, the collector's
+// share included, the time until all agents have vectors, and the bytes of vectors for each agent.
 func BenchmarkCrowd(b *testing.B) {
 	list, err := readCapabilities()
 	if err != nil {

@@ -95,8 +95,8 @@ func TestChat_SendsFiles(t *testing.T) {
 	other.clean("files of somebody else")
 }
 
-// TestChat_SaysWhereTextGoes writes to somebody's agent elsewhere, at both widths: the page says where the text goes
-// before it does, once.
+// TestChat_SaysWhereTextGoes writes to an agent that runs on another host, at both widths: the page names the host once,
+// before the text is sent.
 func TestChat_SaysWhereTextGoes(t *testing.T) {
 	root := needBrowser(t)
 	t.Parallel()

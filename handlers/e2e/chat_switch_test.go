@@ -110,8 +110,16 @@ func TestChatsBeside_IsLive(t *testing.T) {
 			eval[bool](b, `window.__same = true`)
 			row := `document.querySelector('.chats-row[href="/chat/` + shared + `"]')`
 			before := eval[int](b, `parseInt(`+row+`.querySelector(".unread")?.textContent || "0", 10)`)
+			eval[bool](b, `(() => {
+				const row = `+row+`, dots = document.createElement("span"), words = document.createElement("span");
+				dots.className = "dots";
+				words.className = "visually-hidden";
+				row.append(dots, " ", words);
+				return true;
+			})()`)
 			b.listens()
 			bob.Say(shared, "News from bob")
+			b.until("its dots are gone", `!`+row+`.querySelector(".dots, .dots + .visually-hidden")`)
 			b.until("the other chat on top", first+` === "/chat/`+shared+`"`)
 			b.until("it is marked", `parseInt(`+row+`.querySelector(".unread").textContent, 10) > `+strconv.Itoa(before)+` && `+row+`.matches(".chat-unread")`)
 			b.shot("live-list-"+name, false)

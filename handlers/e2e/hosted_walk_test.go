@@ -17,8 +17,7 @@ import (
 	"agentsite/internal/testing/racetest"
 )
 
-// keeperSource is the program that the author writes in the place of the template's: it remembers, says what it
-// remembers, and writes a file.
+// keeperSource is the program that replaces the template's: it stores a memory, lists its memories and writes a file.
 const keeperSource = `//go:build wasip1
 
 package main

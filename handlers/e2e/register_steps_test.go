@@ -129,8 +129,8 @@ func TestRegister_AddressIsTakenOrAsked(t *testing.T) {
 	}
 }
 
-// TestRegister_ListsModelsForAKey gives the key of a server that shows its models to nobody else. The list is read with
-// the typed key, which is shown nowhere, and the chosen model answers.
+// TestRegister_ListsModelsForAKey registers a server that lists its models only to callers with a key. The typed key
+// reads the list and is not shown again, and the chosen model answers.
 func TestRegister_ListsModelsForAKey(t *testing.T) {
 	root := needBrowser(t)
 	t.Parallel()

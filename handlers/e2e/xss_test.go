@@ -82,7 +82,7 @@ const intact = `(() => {
 	for (const el of document.querySelectorAll("iframe, frame, object, embed, applet, base, style, math, marquee, video, audio, img, image, picture, foreignObject, animate, set, meta[http-equiv]")) {
 		// The code of a profile's own address is the one picture here that is ours, and nothing but its address.
 		if (el.matches("figure.hand-on-code > img") && new RegExp("^/agents/[a-z0-9-]+/qr[.]svg$").test(el.getAttribute("src")) && !el.srcset) continue;
-		// Formulas of messages, whose elements and attributes handlers/markup tests. Escaped brackets make one too.
+		// Formulas of messages are allowed; the tests of handlers/markup check their elements and attributes.
 		if (el.matches(".prose math") && !el.querySelector("maction, annotation-xml, mglyph, [href]")) continue;
 		wrong.push("element: " + show(el));
 	}

@@ -281,7 +281,7 @@ func (h *Handlers) fillVersion(r *http.Request, actor ident.Actor, f library.Fil
 		if text, v.IsText, err = h.textOf(r, actor, x); err != nil {
 			return err
 		}
-		if strings.HasPrefix(x.MediaType, "application/pdf") {
+		if library.IsPDF(x.MediaType) {
 			if err := h.fillPages(r, actor, x, at, v); err != nil {
 				return err
 			}

@@ -58,7 +58,7 @@ type documents struct {
 	log    *slog.Logger
 }
 
-// DocumentText implements library.Documents. A file that cannot be read is stored all the same.
+// DocumentText implements library.Documents. A file that cannot be read is stored without text.
 func (d documents) DocumentText(ctx context.Context, personID string, content io.ReadSeeker,
 	size int64) (string, error) {
 	text, err := d.reader.Text(ctx, personID, content, size)

@@ -13,7 +13,8 @@ import (
 	"agentsite/internal/testing/racetest"
 )
 
-// The text of a PDF file is found and read, by its person only. A PDF file without a text is kept all the same.
+// TestLibrary_ReadsPDF checks that only the owner finds and reads the text of a PDF file, and that a PDF file without
+// text is stored too.
 func TestLibrary_ReadsPDF(t *testing.T) {
 	t.Parallel()
 	racetest.Skip(t) // compiling the reader takes minutes there

@@ -311,8 +311,8 @@ func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
 const addressWait = 2 * time.Second
 
 // RunningAddress returns the address of the portal that runs on a data folder, for commands that use its API. The second
-// result is false if none answers, if it is of a version that does not say its address, and if its socket is another
-// user's: callers send their token to the address, and must not follow a socket that somebody left in a shared folder.
+// result is false if none answers, if it is an older version without this request, and if the socket belongs to another
+// user: callers send their token to the address, so another user's socket in a shared folder must not choose it.
 func RunningAddress(ctx context.Context, dir string) (string, bool) {
 	info, err := os.Lstat(filepath.Join(dir, controlSocket))
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Service) wordsOf(ctx context.Context, owner ident.Actor, v Version) (st
 	var text string
 	var err error
 	switch {
-	case isPDF(v.MediaType):
+	case IsPDF(v.MediaType):
 		text, err = s.documentText(ctx, owner, v)
 	case isText(v.MediaType):
 		text, _, err = s.readText(ctx, owner, v.Hash, maxSearched)
@@ -60,7 +60,8 @@ func (s *Service) wordsOf(ctx context.Context, owner ident.Actor, v Version) (st
 	return words + "\n" + cutText(foldText(text)), err
 }
 
-func isPDF(mediaType string) bool {
+// IsPDF reports whether a media type is that of PDF files.
+func IsPDF(mediaType string) bool {
 	kind, _, _ := strings.Cut(mediaType, ";")
 	return kind == "application/pdf"
 }
@@ -86,7 +87,7 @@ func (s *Service) ReadText(ctx context.Context, actor ident.Actor, path string, 
 		return "", v, err
 	}
 	r.Close()
-	if !isPDF(v.MediaType) {
+	if !IsPDF(v.MediaType) {
 		return s.Text(ctx, actor, path, v.Number)
 	}
 	text, err := s.documentText(ctx, ownerOf(actor), v)

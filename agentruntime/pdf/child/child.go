@@ -132,7 +132,7 @@ func (r reader) readText(file []byte) (string, error) {
 	return strings.ToValidUTF8(text[:min(len(text), MaxText)], ""), nil
 }
 
-// PDFium writes lines with CRLF, and this mark in the place of a hyphen at the end of a line.
+// PDFium writes lines with CRLF, and this mark instead of a hyphen at the end of a line.
 const hyphen = "\ufffe"
 
 // cleanText returns the text of a page without PDFium's marks; words that were divided at the end of a line are whole.

@@ -2,7 +2,7 @@ package formula
 
 import "strings"
 
-// parseCommand reads the arguments of a command whose name has just been read.
+// parseCommand reads the arguments of a command. The parser stands behind the name.
 func (p *parser) parseCommand(name string) element {
 	switch name {
 	case `\sqrt`:

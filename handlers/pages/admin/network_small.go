@@ -40,7 +40,7 @@ func smallMap(list []federation.Peer, rows []templates.PortalRow, self templates
 		return v
 	}
 	centre.R, centre.Label, centre.Anchor = 14, shorten(self.Name, 12), labelBelow
-	h := honeycomb{taken: []box{dotBox(centre)}, labels: []box{labelBox(centre)}}
+	h := honeycomb{taken: []box{dotBox(centre)}, labels: []box{labelBox(centre)}, cells: newCells()}
 	named := largest(list, smallLabels)
 	for i, p := range list {
 		node := templates.MapNode{PortalRow: rows[i], R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/8, 3))}
@@ -83,19 +83,15 @@ func sideSpot(i, n int) (x, y int, anchor string) {
 	return x, y, labelAfter
 }
 
-// honeycomb gives places around 0 to dots and labels.
+// honeycomb assigns cells around the origin to dots and their labels.
 type honeycomb struct {
 	taken, labels []box
-	cells         [][2]int // that are free, the nearest first
-	made          bool
+	cells         [][2]int // free cells, the nearest first
 }
 
 // place returns the node at the first free cell; one with a label at the first where that has room too, without its
 // label if there is none.
 func (h *honeycomb) place(n templates.MapNode) templates.MapNode {
-	if !h.made {
-		h.cells, h.made = newCells(), true
-	}
 	for i, cell := range h.cells {
 		n.X, n.Y = cell[0], cell[1]
 		if n.Label != "" && !h.fitsLabel(&n) || slices.ContainsFunc(h.labels, dotBox(n).overlaps) ||

@@ -139,8 +139,8 @@ func TestNearest_AgreesWithBruteForce(t *testing.T) {
 	}
 }
 
-// TestNearest_EqualsPlainRanking compares with a ranking that looks at each row of each document: of the rows whose
-// codes differ in the fewest bits, rankedFor for each wanted document and those that are as near, the greatest cosines.
+// TestNearest_EqualsPlainRanking compares Nearest with a ranking that reads every row: it takes the rows with the
+// fewest different bits, rankedFor for each wanted document and ties, and orders them by cosine.
 func TestNearest_EqualsPlainRanking(t *testing.T) {
 	for _, dims := range []int{64, 128, 256, 1024} {
 		r := rand.New(rand.NewPCG(uint64(dims), 3))
