@@ -90,6 +90,9 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 
 // answerByRules answers as the guide, after the reason why the model does not answer.
 func (d *Driver) answerByRules(ctx context.Context, call task.Call, out task.Sink, reason string) (task.Result, error) {
+	if !strings.HasSuffix(reason, ".") {
+		reason += "." // the last words are those of another server
+	}
 	begin := reason + " The guide answers instead, by its rules:\n\n"
 	out.Text(begin)
 	call.Agent.Name = guideName

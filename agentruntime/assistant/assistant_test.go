@@ -76,6 +76,8 @@ func TestRun_AnswersByTheModelAndElseByTheRules(t *testing.T) {
 			"This portal has no language model at the moment. The guide answers instead, by its rules:\n\nrules of guide", false},
 		"beyond the ceiling": {call("assistant"), true, model{result: budget},
 			"Visitors have used up their share. The guide answers instead, by its rules:\n\nrules of guide", true},
+		"a reason of another server": {call("assistant"), true, model{result: task.Result{State: task.Failed, Reason: "HTTP 500: no"}},
+			"HTTP 500: no. The guide answers instead, by its rules:\n\nrules of guide", true},
 		"broken off": {call("assistant"), true, model{said: "Ca", result: budget}, "Ca", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,25 @@ func TestAssistant_AnswersFromTheHomePage(t *testing.T) {
 			g.clean("the assistant")
 		})
 	}
+	t.Run("new chat", func(t *testing.T) {
+		t.Parallel()
+		m := newModel(t).answers(func(string) []string { return []string{"Hello from the ", "**model**."} })
+		p := apptest.Start(t, ownModel(m))
+		for name, s := range map[string]screen{"desk": desk, "phone": screens["phone"], "plain": screens["phone without scripts"]} {
+			x := visit(t, root, p, s).as(p.User(t, "ada-"+name))
+			x.open("/chat?new=1")
+			x.says("Without one, the assistant answers your first message. What you write stays on this portal.")
+			x.shot("new-chat-"+name, false)
+			x.focused("the first message", "#text")
+			if x.types("Who are you?"); s.scripts && !s.phone {
+				x.leaves(x.enter)
+			} else {
+				x.press(".new-chat .button-primary")
+			}
+			x.answered("Hello from the model.")
+			x.clean("a new chat with the assistant")
+		}
+	})
 	t.Run("ceiling", func(t *testing.T) {
 		t.Parallel()
 		m := newModel(t).answers(func(string) []string { return []string{"Never."} })

@@ -20,6 +20,7 @@ func TestChatsBeside(t *testing.T) {
 	first := b.room("calc")
 	b.send("Add 2+2 for the first chat")
 	b.until("an answer", `document.querySelectorAll("[data-messages] > article").length === 2`)
+	b.until("its title in the list", `document.querySelector('.chats-row[aria-current="page"]').innerText.trim() === "Add 2+2 for the first chat"`)
 	second := b.room("calc")
 	b.until("both chats", `document.querySelectorAll(".chats-row").length === 2`)
 	b.until("the open one", `document.querySelector('.chats-row[aria-current="page"]').href.endsWith(`+js(second)+`)`)

@@ -77,6 +77,9 @@ func TestChat_HasSettingsBehindOneButton(t *testing.T) {
 			}
 			b.until("members alone", `document.querySelector(".people").checkVisibility() && !document.querySelector("#title").checkVisibility({ contentVisibilityAuto: true, visibilityProperty: true })`)
 			b.shot("settings-closed-"+name, false)
+			if s.phone {
+				b.until("no button over the members", `!document.querySelector(".chats-open").checkVisibility({ visibilityProperty: true })`)
+			}
 			b.click(".side-settings > summary")
 			b.shot("settings-"+name, false)
 			b.fill("#title", "Sums and more")

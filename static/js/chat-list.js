@@ -102,6 +102,10 @@
     const row = rowOf(id);
     if (row) mark(row, 0);
   });
+  chat.on("titled", (title) => {
+    const name = rowOf(chat.id)?.querySelector(".chats-title bdi");
+    if (name) name.textContent = title;
+  });
   chat.on("said", () => {
     const row = rowOf(chat.id);
     if (row) moveUp(row);

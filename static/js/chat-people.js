@@ -187,6 +187,7 @@
     badge?.rename((title) => title.replace(before, () => answer.body.title));
     const field = root.querySelector('form[action$="/rename"] input[name="title"]');
     if (field && field.value === "") field.value = answer.body.title;
+    emit("titled", answer.body.title);
   }
   on("accepted", learnTitle);
 

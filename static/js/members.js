@@ -11,6 +11,7 @@
     const one = input.dataset.members === "one";
     const agent = input.dataset.members === "agent";
     const form = input.form;
+    const focused = document.activeElement === input;
     const box = document.createElement("div");
     box.className = "member-field";
     const chips = document.createElement("ul");
@@ -25,6 +26,12 @@
     input.replaceWith(box);
     box.append(chips, input, list);
     input.removeAttribute("list"); // this list takes its place
+    if (focused) input.focus();
+    // A form that is opened is written into at once.
+    const fold = input.closest("details.new-chat");
+    fold?.querySelector("summary").addEventListener("click", () => setTimeout(() => {
+      if (fold.open) (form.querySelector("[autofocus]") || input).focus();
+    }));
     for (const [name, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-controls", list.id], ["aria-expanded", "false"]]) input.setAttribute(name, value);
     const chosen = new Map(); // handle → chip
     let at = -1;
@@ -84,6 +91,8 @@
       chosen.delete(ref);
       input.focus();
     }
+    const begins = (option, q) => [option.dataset.ref, option.querySelector(".member-title").textContent.trim()]
+      .some((name) => name.toLowerCase().startsWith(q.replace(/^@/, "").toLowerCase()));
     async function ask() {
       const q = input.value.split(",").at(-1).trim();
       running = new AbortController();
@@ -98,6 +107,8 @@
         list.hidden = options.length === 0;
         input.setAttribute("aria-expanded", String(!list.hidden));
         input.removeAttribute("aria-activedescendant");
+        // Enter takes the first name that begins so. Where a choice sends the form, the person marks it.
+        if (!one && !agent && q !== "" && options.length > 0 && begins(options[0], q)) mark(0);
       } catch (err) {
         if (err.name !== "AbortError") console.warn("members:", err);
       }

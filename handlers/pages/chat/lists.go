@@ -117,6 +117,9 @@ func (d *Lists) showChats(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		}
 		v.MoreHref = "/chat?" + more.Encode()
 	}
+	if a, ok := d.site.FindAssistant(ctx, actor); ok {
+		v.Assistant = d.site.TextGoesTo(a)
+	}
 	offered, err := d.hub.Search(ctx, actor, hub.Query{Live: []string{string(hub.Alive)}, Limit: agentsOffered})
 	if err != nil {
 		return err
@@ -154,13 +157,19 @@ func (d *Lists) chatRow(actor ident.Actor, c chat.Conversation) templates.Conver
 }
 
 // startChat creates a conversation with the named agents, posts the first message and redirects to the
-// conversation. A guest gets a session first.
+// conversation. A guest gets a session first. If the form names nobody, the assistant answers the message, as the
+// form says; without a message the conversation has no other member yet.
 func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err
 	}
 	agents, text := request.SplitValues(in["agent"]), request.NormalizeLines(in.Get("text"))
+	if len(agents) == 0 && strings.TrimSpace(text) != "" {
+		if a, ok := d.site.FindAssistant(r.Context(), actor); ok {
+			agents = []string{a.Name}
+		}
+	}
 	fresh := actor.ID == ""
 	actor, err = d.sessions.EnsureGuest(w, r, actor)
 	var c chat.Conversation
