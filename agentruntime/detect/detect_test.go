@@ -170,6 +170,22 @@ func TestReader_TellWhatIsAtAnAddress(t *testing.T) {
 	}
 }
 
+// More requests are sent for one address than the client makes to a host without a server before it pauses. The error
+// names the cause all the same.
+func TestReader_NamesTheCauseWhereNothingListens(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(nil)
+	s.Close()
+	r := testReader(t)
+	for i := range 4 {
+		_, err := r.Read(t.Context(), s.URL+"/some/path")
+		text := fault.As(err).Fields["endpoint"]
+		if !strings.Contains(text, "connection refused") {
+			t.Errorf("read %d: %q", i, text)
+		}
+	}
+}
+
 func TestReader_KnownKindTakesNoOtherAgent(t *testing.T) {
 	t.Parallel()
 	base := host{wellKnown: card("Root", "/a2a")}.start(t)

@@ -109,7 +109,8 @@ func classifyFailure(err error) (hub.Live, string) {
 	switch egress.CodeOf(err) {
 	case egress.Resting:
 		// Leave out how long the address is not tried, because the stored reason is read later.
-		return hub.Unreachable, "No connection to its host comes about."
+		cause, _, _ := strings.Cut(egress.Reason(err), ";")
+		return hub.Unreachable, toSentence(cause)
 	case egress.Busy:
 		return hub.Unknown, "It was not checked, because this portal is calling too many others."
 	case egress.Protocol:

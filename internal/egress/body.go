@@ -72,7 +72,7 @@ func (c *call) endOnce(err error) {
 	c.once.Do(func() {
 		c.cancel(err)
 		if e, ok := errors.AsType[*Error](err); ok && e.connecting {
-			c.ticket.markFailed()
+			c.ticket.markFailed(e.Text)
 		}
 		c.ticket.freeSlot()
 		c.releaseConnection()

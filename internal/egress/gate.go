@@ -28,8 +28,9 @@ type gate struct {
 
 type host struct {
 	slots     chan struct{}
-	users     int // requests in flight and waiting
-	failures  int // consecutive failed connections
+	users     int    // requests in flight and waiting
+	failures  int    // consecutive failed connections
+	cause     string // of the latest of them, in plain text
 	restUntil time.Time
 	probing   bool // true while one request tries a host that was refused before
 }
@@ -81,7 +82,7 @@ func (g *gate) admitRequest(key string) (*ticket, error) {
 	t := &ticket{g: g, key: key, h: h}
 	if h.failures >= breakAfter {
 		if wait := time.Until(h.restUntil); wait > 0 || h.probing {
-			return nil, newError(Resting, key, nil, "the last %d connections failed; it is tried again in %s",
+			return nil, newError(Resting, key, nil, "%s; after %d failed connections it is tried again in %s", h.cause,
 				h.failures, max(wait, time.Second).Round(time.Second))
 		}
 		h.probing, t.probe = true, true
@@ -112,11 +113,13 @@ func (t *ticket) markConnected() {
 	t.h.failures, t.h.restUntil = 0, time.Time{}
 }
 
-// markFailed records a failed connection and, after breakAfter in a row, starts the pause.
-func (t *ticket) markFailed() {
+// markFailed records a failed connection and, after breakAfter in a row, starts the pause. The error of each request
+// that is refused in the pause begins with cause, the plain text of the latest failure.
+func (t *ticket) markFailed(cause string) {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
 	t.h.failures++
+	t.h.cause = cause
 	if t.h.failures >= breakAfter {
 		t.h.restUntil = time.Now().Add(restFor)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +50,7 @@ func TestGate_RestsAfterFailuresAndTriesOne(t *testing.T) {
 		g := newGate(8)
 		fail := func() {
 			k := mustEnter(t, g, "h:80")
-			k.markFailed()
+			k.markFailed("connection refused")
 			k.freeSlot()
 		}
 		for range breakAfter {
@@ -64,9 +65,10 @@ func TestGate_RestsAfterFailuresAndTriesOne(t *testing.T) {
 		if _, err := g.enterHost(t.Context(), "h:80"); CodeOf(err) != Resting {
 			t.Errorf("second during the probe: %v", err)
 		}
-		probe.markFailed()
+		probe.markFailed("timed out")
 		probe.freeSlot()
-		if _, err := g.enterHost(t.Context(), "h:80"); CodeOf(err) != Resting {
+		_, err := g.enterHost(t.Context(), "h:80")
+		if CodeOf(err) != Resting || !strings.HasPrefix(Reason(err), "timed out; after 6 failed connections") {
 			t.Errorf("after a failed probe: %v", err)
 		}
 		time.Sleep(restFor)
@@ -85,7 +87,7 @@ func TestGate_RemembersBoundedly(t *testing.T) {
 		g := newGate(1)
 		for i := range maxHosts {
 			k := mustEnter(t, g, fmt.Sprintf("h%d:80", i))
-			k.markFailed()
+			k.markFailed("connection refused")
 			k.freeSlot()
 		}
 		mustEnter(t, g, "one more:80").freeSlot()
@@ -106,7 +108,7 @@ func TestDo_BreakerCountsConnectionsNotStatuses(t *testing.T) {
 		if i == breakAfter {
 			want = Resting
 		}
-		if CodeOf(err) != want {
+		if CodeOf(err) != want || !strings.HasPrefix(Reason(err), "connection refused") {
 			t.Errorf("try %d: %v", i, err)
 		}
 	}
