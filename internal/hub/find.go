@@ -42,14 +42,15 @@ func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
 	return s.store.History(ctx, a.ID)
 }
 
-// NameFree reports whether a new agent can have the name: it is valid, and no agent of this portal has
-// or ever had it. The rate is limited, because the answer reveals private agents.
+// NameFree reports whether a new agent can have the name: it is valid, nobody takes it for one of the portal's own
+// agents, and no agent of this portal has or ever had it. The rate is limited, because the answer reveals private
+// agents.
 func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) (bool, error) {
 	if err := RequireWriter(actor); err != nil {
 		return false, err
 	}
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
-	if ident.CheckName(name) != nil {
+	if ident.CheckName(name) != nil || s.Names.Resembles(name) != "" {
 		return false, nil
 	}
 	if wait, ok := s.looks.Allow(actor.ID); !ok {

@@ -135,15 +135,7 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	case err != nil || d.Kind != nil && described.Kind != *d.Kind:
 		return d, nil
 	}
-	named, titled := d.Name != nil, d.Title != nil
-	_, host, _ := strings.Cut(originOf(described.Endpoint), "://")
-	d = described.fillDraft(d)
-	if !named {
-		d.Name = tellApart(&s.Names, d.Name, "-"+agentname.Slug(host), maxProposedName)
-	}
-	if !titled {
-		d.Title = tellApart(&s.Names, d.Title, " at "+host, maxTitle)
-	}
+	d = described.TellApart(&s.Names).fillDraft(d)
 	if d.Secret != nil && *d.Secret != "" && originOf(at) != originOf(*d.Endpoint) {
 		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+
 			" as the address to call; give that one, so that it is clear where the credential goes")
@@ -154,14 +146,19 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 // maxProposedName is the greatest length of a name that is made for an agent.
 const maxProposedName = 40
 
-// tellApart adds the host to a name or title that a description has in common with one of the portal's own agents. A
+// TellApart returns the description with the host added to a name or title that people would take for one of names. A
 // text that has no room for the whole host stays, and is refused.
-func tellApart(names *lookalike.Names, text *string, host string, most int) *string {
-	if text == nil || names.Resembles(*text) == "" || utf8.RuneCountInString(*text+host) > most {
-		return text
+func (in Described) TellApart(names *lookalike.Names) Described {
+	_, host, _ := strings.Cut(originOf(in.Endpoint), "://")
+	add := func(text, host string, most int) string {
+		if names.Resembles(text) == "" || utf8.RuneCountInString(text+host) > most {
+			return text
+		}
+		return text + host
 	}
-	longer := *text + host
-	return &longer
+	in.Name = add(in.Name, "-"+agentname.Slug(host), maxProposedName)
+	in.Title = add(in.Title, " at "+host, maxTitle)
+	return in
 }
 
 // consultWait is the longest wait for the agent's description if the draft is complete without it.

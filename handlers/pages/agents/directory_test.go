@@ -161,6 +161,34 @@ func TestRegister_FetchFillsTheForm(t *testing.T) {
 	s.Guest().Post("/agents/new", "name", "echo").Is(http.StatusUnauthorized).Field("name", "echo", "")
 }
 
+// An agent that is called like a built-in one gets a name that it can have before anything is typed, and can be tried
+// under any name.
+func TestRegister_FetchProposesANameBesideTheBuiltInAgents(t *testing.T) {
+	s := sitetest.NewSite(t, account.Open)
+	ann := s.Person("ann")
+	p := ann.Post("/agents/new/fetch", "url", "https://guide.example:8443").Is(http.StatusOK)
+	p.Field("name", "guide-guide-example-8443", "")
+	p.Field("title", "Guide at guide.example:8443", "")
+	form := []string{"kind", "a2a", "endpoint", "https://guide.example:8443", "description", "Guides.", "visibility", "public"}
+	p = ann.Post("/agents/new", append(form, "name", "gu1de")...).Is(http.StatusBadRequest)
+	p.Field("name", "gu1de", "people would take it for the portal's own")
+	if !p.Says("gu1de-ann") {
+		t.Error("no free name is proposed")
+	}
+	p = ann.Post("/agents/new/check", append(form, "name", "gu1de")...).Is(http.StatusOK)
+	if !strings.Contains(p.Body, `"names":["gu1de-ann"`) || !strings.Contains(p.Body, "would take it for") {
+		t.Errorf("the check while typing answers %s", p.Body)
+	}
+	p = ann.Post("/agents/new/try", append(form, "name", "gu1de", "title", "Guide", "try", "Hello")...).Is(http.StatusOK)
+	p.Field("name", "gu1de", "")
+	p.Field("title", "Guide", "")
+	if !p.Says("Tried: Hello") {
+		t.Error("the agent was not tried")
+	}
+	ann.Post("/agents/new", append(form, "name", "guide-guide-example-8443", "title", "Guide at guide.example:8443")...).
+		Leads("/agents/guide-guide-example-8443")
+}
+
 func TestAdmin_WithdrawingHidesAndPuttingBackShows(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	op, ann := s.Operator("root-op"), s.Person("ann")

@@ -292,7 +292,7 @@ func (d *Form) agentFormAgain(w http.ResponseWriter, r *http.Request, actor iden
 		return err
 	}
 	s.view.Errors = formFields(messages, s.view.Kind, s.rows)
-	if code == http.StatusConflict && s.view.Errors["name"] != "" {
+	if s.name == "" && s.view.Errors["name"] != "" {
 		s.view.FreeNames = d.freeNames(r.Context(), actor, s.view.Name)
 	}
 	return d.showAgentForm(w, r, actor, code, s.view)

@@ -23,7 +23,7 @@ type checkJSON struct {
 	// Fields maps form fields to their errors.
 	Fields   map[string]string `json:"fields"`
 	NameFree bool              `json:"name_free"`
-	// Names are proposals of free names if the name is taken.
+	// Names are proposals of free names if the agent cannot have the name.
 	Names []string `json:"names,omitempty"`
 	// Found describes the server at the address, if the script asked for a check of the address.
 	Found string `json:"found,omitempty"`
@@ -67,12 +67,12 @@ func (d *Form) answerCheck(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	maps.Copy(messages, s.bad)
 	out := checkJSON{Fields: formFields(messages, s.view.Kind, s.rows), NameFree: true}
-	if name := strings.TrimSpace(s.view.Name); a == nil && name != "" && out.Fields["name"] == "" {
+	if name := strings.TrimSpace(s.view.Name); a == nil && name != "" {
 		if out.NameFree, err = d.hub.NameFree(r.Context(), actor, name); err != nil {
 			return err
 		}
 		if !out.NameFree {
-			out.Fields["name"] = "taken; choose another"
+			out.Fields["name"] = cmp.Or(out.Fields["name"], "taken; choose another")
 			out.Names = d.freeNames(r.Context(), actor, name)
 		}
 	}
@@ -117,7 +117,7 @@ func unasked(d hub.Draft) hub.Draft {
 
 const maxFreeNames = 3
 
-// freeNames returns up to maxFreeNames free names similar to a name that is taken.
+// freeNames returns up to maxFreeNames free names similar to a name that the agent cannot have.
 func (d *Form) freeNames(ctx context.Context, actor ident.Actor, name string) []string {
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
 	cut := func(s string, room int) string { return strings.TrimRight(s[:min(len(s), max(40-room, 0))], "-") }

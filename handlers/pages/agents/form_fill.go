@@ -144,7 +144,7 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		}
 		return d.showAgentForm(w, r, actor, code, v)
 	}
-	v := foundForm(found)
+	v := foundForm(found.TellApart(&d.hub.Names))
 	v.URL = address
 	name := found.Title
 	if name == "" {
@@ -183,7 +183,7 @@ func (d *Form) listModels(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.showAgentForm(w, r, actor, code, s.view)
 }
 
-// freshName replaces a proposed name that is taken by a free one.
+// freshName replaces a proposed name that the agent cannot have by a free one.
 func (d *Form) freshName(r *http.Request, actor ident.Actor, v *templates.AgentFormView) {
 	if v.Name == "" {
 		return

@@ -40,8 +40,11 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
 	draft, plain := s.draft, "a-draft"
-	if a == nil && strings.TrimSpace(s.view.Name) == "" {
-		draft.Name = &plain // a placeholder: the test needs no name yet
+	if a == nil {
+		draft.Name = &plain // a placeholder: the test needs no name yet, and none that is free
+		if d.hub.Names.Resembles(value(draft.Title)) != "" {
+			draft.Title = nil
+		}
 	}
 	if text := strings.TrimSpace(value(draft.Description)); text == "" {
 		draft.Description = &plain // a placeholder: the test needs no description yet

@@ -76,8 +76,17 @@ func (alive) Read(_ context.Context, address string) (hub.Described, error) {
 	if strings.Contains(address, "nobody") {
 		return hub.Described{}, &fault.Error{Kind: fault.Invalid, Safe: "Nothing answered there.", Fields: map[string]string{"endpoint": "nothing answered there"}}
 	}
-	return hub.Described{Name: "reader", Title: "Invoice reader", Description: "Reads invoices.", Kind: hub.A2A, Endpoint: address,
+	name, title := "reader", "Invoice reader"
+	if strings.Contains(address, "guide") {
+		name, title = "guide", "Guide" // like a built-in agent
+	}
+	return hub.Described{Name: name, Title: title, Description: "Reads invoices.", Kind: hub.A2A, Endpoint: address,
 		Skills: []hub.Skill{{ID: "read", Name: "Read", Tags: []string{"pdf"}, Examples: []string{"Read this"}}}}, nil
+}
+
+// Try implements hub.Trier by repeating the question.
+func (alive) Try(_ context.Context, _ ident.Actor, _ hub.Agent, _, text string) (hub.Tried, error) {
+	return hub.Tried{State: string(task.Completed), Text: "Tried: " + text}, nil
 }
 
 // idle is a fake runtime that never runs a task.
@@ -188,7 +197,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	}
 	s.Accounts = account.New(db, people)
 	queue := liveness.NewQueue(db, log)
-	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys, Addresses: secureOnly{}, Models: noModels{}}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log})
+	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Trier: alive{}, Sealer: keys, Addresses: secureOnly{}, Models: noModels{}}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log})
 	s.Chat = chat.New(db, book{s.Hub, db}, idle{}, chat.Config{Portal: "portal.test", Admission: s.Gate, Log: log})
 	s.Tasks = task.NewService(db, idle{}, s.Chat)
 	hooks := notify.New(notify.Ports{Store: db, Chat: s.Chat, Accounts: db, Sealer: keys}, notify.Config{URL: base, Addresses: anyAddress{}, Log: log})
