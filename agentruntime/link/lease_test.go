@@ -29,7 +29,13 @@ func TestRun_AgentThatIsNotThere(t *testing.T) {
 	bubble(t, func(t *testing.T, d *Driver) {
 		// Right after the start agents get time to come back.
 		began := time.Now()
-		r := start(d, ask("absent", "hello"), &agenttest.Recorder{})
+		out := &agenttest.Recorder{}
+		r := start(d, ask("absent", "hello"), out)
+		synctest.Wait()
+		if got := out.Statuses(); len(got) != 1 ||
+			got[0] != "absent is not connected. The portal waits up to 30s for its program." {
+			t.Errorf("the wait is shown as %q", got)
+		}
 		r.want(t, task.Failed, "")
 		if took := time.Since(began); took != 30*time.Second {
 			t.Errorf("gave up after %s", took)
@@ -42,13 +48,17 @@ func TestRun_AgentThatIsNotThere(t *testing.T) {
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("gave up after %s", took)
 		}
-		r = start(d, ask("absent", "hello"), &agenttest.Recorder{})
+		out = &agenttest.Recorder{}
+		r = start(d, ask("absent", "hello"), out)
 		time.Sleep(9 * time.Second)
 		p := dial(t, d, "absent")
 		p.expect("")
 		h := p.task()
 		p.finish(9, linkwire.Done{Task: h.Task, Lease: h.Lease, State: linkwire.Completed, Text: "here I am"})
 		r.want(t, task.Completed, "here I am")
+		if got := out.Statuses(); len(got) != 2 || got[1] != "" {
+			t.Errorf("after the program connected the status is %q", got)
+		}
 	})
 }
 

@@ -136,7 +136,13 @@ func (r *run) followTask(ctx context.Context) (task.Result, error) {
 // *trouble after the grace period, maxHands or maxTries.
 func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err error) {
 	d, a, began := r.d, r.agent, time.Now()
-	told := false
+	shown := "" // the status that readers see
+	show := func(status string) {
+		if status != shown {
+			shown = status
+			r.out.Status(status)
+		}
+	}
 	for {
 		a.mu.Lock()
 		s = a.session
@@ -149,6 +155,7 @@ func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err err
 					s.runs[r.call.TaskID], r.s = r, s
 					r.at.Hands = max(r.at.Hands, 1)
 					a.mu.Unlock()
+					show("")
 					return s, true, nil
 				}
 				r.held = false // The agent reconnected without offering the lease, so the lease is lost.
@@ -174,6 +181,7 @@ func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err err
 				s.runs[r.call.TaskID], r.s = r, s
 				a.notifyChange()
 				a.mu.Unlock()
+				show("")
 				return s, false, nil
 			case s != nil:
 				full = len(s.runs)+len(s.offered) >= s.max
@@ -194,9 +202,12 @@ func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err err
 			return nil, false, &trouble{fmt.Sprintf("%s is not connected just now; its owner runs it elsewhere. "+
 				"Try again later.", r.agentName())}
 		}
-		if full && !told {
-			told = true
-			r.out.Status("Waiting for " + r.agentName() + " to finish other work.")
+		switch {
+		case full:
+			show("Waiting for " + r.agentName() + " to finish other work.")
+		case s == nil:
+			show(fmt.Sprintf("%s is not connected. The portal waits up to %s for its program.", r.agentName(),
+				max(time.Until(deadline).Round(time.Second), time.Second)))
 		}
 		if err := waitForChange(ctx, changed, s == nil, deadline); err != nil {
 			return nil, false, err

@@ -129,9 +129,24 @@ func TestRegister_ShownCommandConnects(t *testing.T) {
 		t.Error("the page scrolls sideways")
 	}
 	b.resize(desk)
-	end := runShown(t, eval[string](b, `[...document.querySelectorAll("[data-copy-source]")].at(-1).textContent`))
+	shown := eval[string](b, `[...document.querySelectorAll("[data-copy-source]")].at(-1).textContent`)
+	// Before it runs, a question says at once why no answer comes.
 	b.press(`.connect a[href="/agents/laptop"]`)
+	b.says("Start your program")
+	b.fill("#text", "Is anybody there?")
+	b.press(".talk .say button")
+	b.until("the reason of the wait", `document.querySelector("[data-task-status]")?.checkVisibility() &&
+		document.querySelector("[data-task-status]").textContent.includes("laptop is not connected. The portal waits up to ")`)
+	b.until("no claim that it answers", `!document.querySelector("[data-task-state]").checkVisibility()`)
+	b.shot("absent-desk", true)
+	end := runShown(t, shown)
+	b.answered("Is anybody there?")
+	b.open("/agents/laptop")
 	b.alive("/agents/laptop")
+	b.says("Its program is connected: it answers now.")
+	if eval[bool](b, `document.querySelector(".next").innerText.includes("Start your program")`) {
+		t.Error("a connected program shall be started")
+	}
 	b.fill("#text", "Are you there?")
 	b.press(".talk .say button")
 	b.answered("Are you there?")

@@ -65,6 +65,7 @@
     if (!line || typeof text !== "string") return;
     line.textContent = text;
     line.hidden = text === "";
+    task.el.querySelector("[data-task-state]").hidden = text !== ""; // the status says more, and may say that it waits
   }
 
   function onDelta(d) {

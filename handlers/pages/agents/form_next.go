@@ -32,8 +32,9 @@ func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	if a.Endpoint != "" && a.Kind != hub.Prompt && a.Proof.State != hub.Hosted && a.Proof.State != hub.Proved {
 		v.Prove = "/agents/" + a.Name + "/owner#proof"
 	}
-	// Examples are shown only if the agent is not known to fail.
-	if !v.Link && a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol {
+	// Examples are shown only if the agent is not known to fail. A program that never connected is not known to work.
+	if a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol &&
+		(!v.Link || a.Liveness.State == hub.Alive) {
 		v.Examples = pages.Examples(a, 2)
 	}
 	return v
