@@ -133,11 +133,11 @@ func stoppedBy(ctx context.Context) (reason string, ok bool) {
 }
 
 // Stop implements task.Runner. It cancels the task's context with errStopped and does not wait until the
-// task has ended.
+// task has ended. It cancels before removeRunning can run, because runTask looks for a stop only after that.
 func (q *Queue) Stop(taskID string) bool {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	t, ok := q.running[taskID]
-	q.mu.Unlock()
 	if ok {
 		t.cancel(errStopped{stoppedReason})
 	}
