@@ -166,26 +166,12 @@ func (d *DB) PurgeErased(ctx context.Context) error {
 	if err := d.Words.PurgeWords(ctx); err != nil || d.file == nil {
 		return err
 	}
-	pool, err := sqlite.Connect(d.file.Path(), sqlite.WriteDSN(d.file.Path()), 1)
-	if err != nil {
-		return err
+	done, err := d.file.PurgeLog(ctx)
+	if err == nil && !done {
+		d.Log().Warn("erased data stays in the write-ahead log until readers of the database end")
 	}
-	defer pool.Close()
-	for range purgeTries {
-		var busy, frames, moved int
-		if err := pool.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved); err != nil {
-			return err
-		}
-		if busy == 0 {
-			return nil
-		}
-	}
-	d.Log().Warn("erased data stays in the write-ahead log until readers of the database end")
-	return nil
+	return err
 }
-
-// purgeTries is how often the log is emptied while readers use it. Each try waits for them.
-const purgeTries = 5
 
 // OlderCopies returns the names of the copies of the database in the data folder that were made before upgrades. They
 // still hold accounts that are erased now.

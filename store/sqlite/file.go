@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ const (
 	// checkpointBytes is the size from which the WAL is emptied. An idle portal stays below it and does
 	// nothing.
 	checkpointBytes = 8 << 20
+	// busyTimeout is how long a connection waits for locks of others, in milliseconds.
+	busyTimeout = 5000
 )
 
 // Kind describes one kind of database file: the portal's or the replica.
@@ -186,8 +189,8 @@ func Connect(path, dsn string, conns int) (*sqlx.DB, error) {
 
 // writeDSN returns the data source name of the writer, with the settings that durability needs.
 func (k Kind) writeDSN(path string) string {
-	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&%s",
-		EscapePath(path), Synchronous, k.WriterOptions)
+	return fmt.Sprintf("file:%s?_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&%s",
+		EscapePath(path), busyTimeout, Synchronous, k.WriterOptions)
 }
 
 // WriteDSN returns the data source name of a writer of the portal's database, for tests and tools.
@@ -196,18 +199,19 @@ func WriteDSN(path string) string { return portalFile().writeDSN(path) }
 // FillDSN returns the data source name for filling a new file that is thrown away if that fails: without a
 // journal, flushes and checks of references.
 func FillDSN(path string) string {
-	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=OFF&_synchronous=OFF&_foreign_keys=0&_dqs=0",
-		EscapePath(path))
+	return fmt.Sprintf("file:%s?_busy_timeout=%d&_journal_mode=OFF&_synchronous=OFF&_foreign_keys=0&_dqs=0",
+		EscapePath(path), busyTimeout)
 }
 
 func ReadDSN(path string) string {
-	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)", EscapePath(path), readCacheKB)
+	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=%d&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)",
+		EscapePath(path), busyTimeout, readCacheKB)
 }
 
 // CopyDSN returns the data source name for a copy. It lacks query_only, which would forbid VACUUM INTO
 // to write its copy.
 func CopyDSN(path string) string {
-	return fmt.Sprintf("file:%s?mode=ro&_busy_timeout=5000&_dqs=0", EscapePath(path))
+	return fmt.Sprintf("file:%s?mode=ro&_busy_timeout=%d&_dqs=0", EscapePath(path), busyTimeout)
 }
 
 // EscapePath escapes characters that an SQLite file URI would read as its own syntax.
@@ -228,7 +232,7 @@ func (f *DB) prepareFile(ctx context.Context) error {
 
 func writerPragmas() map[string]string {
 	return map[string]string{"journal_mode": "wal", "synchronous": synchronousValue, "foreign_keys": "1",
-		"busy_timeout": "5000"}
+		"busy_timeout": strconv.Itoa(busyTimeout)}
 }
 
 func checkPragmas(ctx context.Context, c *sqlx.Conn, want map[string]string) error {
@@ -267,7 +271,7 @@ func checkReaders(ctx context.Context, pool *sqlx.DB) error {
 			return fmt.Errorf("open reader: %w", err)
 		}
 		held = append(held, c)
-		if err := checkPragmas(ctx, c, map[string]string{"query_only": "1", "busy_timeout": "5000"}); err != nil {
+		if err := checkPragmas(ctx, c, map[string]string{"query_only": "1", "busy_timeout": strconv.Itoa(busyTimeout)}); err != nil {
 			return err
 		}
 	}

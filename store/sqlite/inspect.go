@@ -97,7 +97,7 @@ func SchemaOf(ctx context.Context, c *sqlx.Conn) (int64, error) {
 // quietDSN returns a data source name for reading a file without changing its folder. Without a WAL the
 // file is opened as immutable, so that SQLite creates no files beside it, even on a read-only disk.
 func quietDSN(path string) string {
-	dsn := fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_dqs=0", EscapePath(path))
+	dsn := fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=%d&_dqs=0", EscapePath(path), busyTimeout)
 	if !nonEmpty(path + "-wal") {
 		dsn += "&immutable=1"
 	}

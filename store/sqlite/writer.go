@@ -399,16 +399,3 @@ func (f *DB) stopWriting(err error) {
 		close(f.fatal)
 	}
 }
-
-// checkpoint empties the WAL if it is larger than checkpointBytes. It does nothing while readers use the
-// WAL.
-func (f *DB) checkpoint() {
-	st, err := os.Stat(f.path + "-wal")
-	if err != nil || st.Size() < checkpointBytes || f.Err() != nil {
-		return
-	}
-	if _, err := f.wconn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		f.NoteError(err)
-		f.log.Warn("checkpoint", "error", err)
-	}
-}
