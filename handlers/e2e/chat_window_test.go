@@ -11,7 +11,7 @@ import (
 )
 
 // fillRoom says many things in a conversation, in no order.
-func fillRoom(t *testing.T, id string, many int, writers ...*apptest.Client) {
+func fillRoom(t testing.TB, id string, many int, writers ...*apptest.Client) {
 	t.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup

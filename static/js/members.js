@@ -37,10 +37,13 @@
     let at = -1;
     let timer = 0;
     let running = null;
+    let searching = false; // the names for the text are not there yet
+    let entered = false; // … and Enter waits for them
 
     function close() {
       clearTimeout(timer);
       running?.abort();
+      searching = entered = false;
       list.hidden = true;
       at = -1;
       input.setAttribute("aria-expanded", "false");
@@ -98,7 +101,10 @@
       running = new AbortController();
       try {
         const answer = await fetch("/chat/members?" + new URLSearchParams({ q }), { headers: { Accept: "text/html" }, signal: running.signal });
-        if (!answer.ok || document.activeElement !== input) return;
+        if (!answer.ok || document.activeElement !== input) {
+          searching = entered = false;
+          return;
+        }
         const found = window.agentsite.fragment(await answer.text());
         const options = [...found.querySelectorAll("[role=option]")].filter((o) => !chosen.has(o.dataset.ref) && !(agent && "person" in o.dataset));
         options.forEach((o, i) => { o.id = list.id + "-" + i; });
@@ -109,19 +115,29 @@
         input.removeAttribute("aria-activedescendant");
         // Enter takes the first name that begins so. Where a choice sends the form, the person marks it.
         if (!one && !agent && q !== "" && options.length > 0 && begins(options[0], q)) mark(0);
+        searching = false;
+        if (!entered) return;
+        entered = false;
+        if (at >= 0) take(list.children[at]);
+        else form.requestSubmit();
       } catch (err) {
-        if (err.name !== "AbortError") console.warn("members:", err);
+        if (err.name === "AbortError") return;
+        searching = entered = false;
+        console.warn("members:", err);
       }
     }
     input.addEventListener("input", (event) => {
       clearTimeout(timer);
       running?.abort();
-      if (!isComposing(event)) timer = setTimeout(ask, wait);
+      entered = false;
+      searching = !isComposing(event);
+      if (searching) timer = setTimeout(ask, wait);
     });
     input.addEventListener("focus", () => list.hidden && ask());
     input.addEventListener("keydown", (event) => {
       if (isComposing(event)) return;
       if (event.key === "Backspace" && input.value === "" && chosen.size > 0) remove([...chosen.keys()].at(-1));
+      else if (event.key === "Enter" && searching && !one && !agent && input.value.trim() !== "") entered = true;
       else if (list.hidden) return;
       else if (event.key === "ArrowDown") mark(at + 1);
       else if (event.key === "ArrowUp") mark(at < 0 ? -1 : at - 1);
@@ -130,8 +146,8 @@
       else return;
       event.preventDefault();
     });
-    input.addEventListener("blur", () => setTimeout(close, 150)); // a click on an option comes first
-    list.addEventListener("mousedown", (event) => event.preventDefault());
+    input.addEventListener("blur", close);
+    list.addEventListener("mousedown", (event) => event.preventDefault()); // a click on an option leaves the focus
     list.addEventListener("click", (event) => {
       const option = event.target.closest("[role=option]");
       if (option) take(option);
