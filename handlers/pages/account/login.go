@@ -18,8 +18,42 @@ func (d *Pages) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if actor.IsPerson() {
 		return respond.SeeOther(w, r, request.OwnPath(next, "/account"))
 	}
-	return d.site.Render(w, r, http.StatusOK,
-		templates.Login(d.site.Frame(r, actor, "Log in"), templates.LoginView{Next: next, Mail: d.accounts.CanMail()}))
+	return d.showLogin(w, r, actor, http.StatusOK, templates.LoginView{Next: next})
+}
+
+func (d *Pages) showLogin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.LoginView) error {
+	v.Reason, v.Policy, v.Mail = loginReason(v.Next), string(d.accounts.Policy()), d.accounts.CanMail()
+	return d.site.Render(w, r, code, templates.Login(d.site.Frame(r, actor, "Log in"), v))
+}
+
+// loginReasons are sentences about why pages need an account, by the beginning of their path. The first that fits
+// counts.
+var loginReasons = []struct{ prefix, reason string }{
+	{"/agents/new", "An agent belongs to an account. Log in to register one."},
+	{"/agents/", "Log in to do this: agents belong to accounts."},
+	{"/agents", "A saved search belongs to an account. Log in to save one."},
+	{"/goals", "A team works for an account. Log in to see which agents it would have, and to give it the goal."},
+	{"/packages", "A package belongs to an account. Log in to publish or run one."},
+	{"/library", "A library belongs to an account. Log in to open yours."},
+	{"/chat", "This conversation belongs to an account. Log in to open it."},
+	{"/join/", "Log in to accept the invitation."},
+	{"/admin", "Only the operator of this portal sees these pages. Log in as one."},
+	{"/account", "Log in to see your account."},
+	{"/notices", "Log in to see your notices."},
+}
+
+// loginReason returns why a guest has to log in for the page at a checked address, "" without one.
+func loginReason(next string) string {
+	if next == "" || next == "/" {
+		return ""
+	}
+	for _, l := range loginReasons {
+		if strings.HasPrefix(next, l.prefix) {
+			return l.reason
+		}
+	}
+	return "Log in to open the page that you chose."
 }
 
 // login starts a session and redirects to the page in ?next=, which must be on this portal.
@@ -28,8 +62,7 @@ func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	v := templates.LoginView{Name: in.Get("name"), Next: request.OwnPath(in.Get("next"), ""),
-		Mail: d.accounts.CanMail()}
+	v := templates.LoginView{Name: in.Get("name"), Next: request.OwnPath(in.Get("next"), "")}
 	secret, err := d.accounts.LogIn(r.Context(), actor, v.Name, in.Get("password"))
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
@@ -37,7 +70,7 @@ func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 			return err
 		}
 		v.Errors = messages
-		return d.site.Render(w, r, code, templates.Login(d.site.Frame(r, actor, "Log in"), v))
+		return d.showLogin(w, r, actor, code, v)
 	}
 	d.sessions.SetCookie(w, secret)
 	return respond.SeeOther(w, r, request.OwnPath(v.Next, "/"))

@@ -190,3 +190,25 @@ func TestGuestsOff_OnlyLookAround(t *testing.T) {
 		t.Error("a visitor talks")
 	}
 }
+
+// A guest who is sent to the login page reads why, and how to get an account under each policy.
+func TestLogIn_SaysWhyAndHowToGetAnAccount(t *testing.T) {
+	for policy, hint := range map[account.Policy]string{
+		account.Open: "New here? Sign up", account.Closed: "This portal makes no new accounts.",
+		account.Invite: "New here? This portal takes new people by invitation: Sign up with an invite code"} {
+		s := sitetest.NewSite(t, policy)
+		for path, reason := range map[string]string{"/agents/new": "Log in to register one.", "/account": "Log in to see your account.",
+			"/goals/new?preview=1&goal=x": "A team works for an account."} {
+			p := s.Guest().Get("/login?next=" + url.QueryEscape(path)).Is(http.StatusOK)
+			if !p.Says(reason) || !p.Says(hint) {
+				t.Errorf("%s, %s: %s", policy, path, sitetest.Words(p.One("main")))
+			}
+		}
+		if p := s.Guest().Get("/login"); p.Has("div", "class", "notice notice-info") || !p.Says(hint) {
+			t.Errorf("%s: %s", policy, sitetest.Words(p.One("main")))
+		}
+		if p := s.Guest().Post("/login", "name", "x", "password", "y", "next", "/agents/new"); !p.Says("Log in to register one.") {
+			t.Error("the reason is lost after a wrong password")
+		}
+	}
+}
