@@ -513,7 +513,7 @@ func formReach(v AgentFormView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{Name: "endpoint", Label: "Address", Value: v.Endpoint, Error: v.Errors["endpoint"], Type: "url", Mono: true, Lax: true, Max: 500, Placeholder: "https://",
+		templ_7745c5c3_Err = field(input{Name: "endpoint", Label: "Address", Value: v.Endpoint, Error: v.Errors["endpoint"], Mono: true, Lax: true, Max: 500, Placeholder: "https://", Attrs: templ.Attributes{"inputmode": "url"},
 			Hint: "It is registered even when nothing answers there yet; the portal keeps checking."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -476,7 +476,7 @@ func modelFields(f ModelForm, operator bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "url" + f.ID, Name: "url", Label: "Address", Value: f.URL, Error: f.Errors["url"], Type: "url", Mono: true, Lax: true, Autocomplete: "off", Max: 500, Hint: "The base of its API, usually ending in /v1."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "url" + f.ID, Name: "url", Label: "Address", Value: f.URL, Error: f.Errors["url"], Mono: true, Lax: true, Autocomplete: "off", Max: 500, Attrs: templ.Attributes{"inputmode": "url"}, Hint: "The base of its API, usually ending in /v1."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -409,7 +409,7 @@ func Webhooks(p Page, v WebhooksView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{Name: "url", Label: "Address", Value: v.URL, Error: v.Errors["url"], Type: "url", Mono: true, Max: 2048, Placeholder: "https://example.org/hook", Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{Name: "url", Label: "Address", Value: v.URL, Error: v.Errors["url"], Mono: true, Max: 2048, Attrs: templ.Attributes{"inputmode": "url"}, Placeholder: "https://example.org/hook", Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -101,7 +101,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	}
 	set(&a.Description, d.Description)
 	set(&a.Endpoint, d.Endpoint)
-	a.Endpoint = weborigin.ASCIIAddress(a.Endpoint)
+	a.Endpoint = weborigin.ASCIIAddress(weborigin.CompleteAddress(a.Endpoint))
 	assign(&a.Kind, d.Kind)
 	assign(&a.Visibility, d.Visibility)
 	if d.Skills != nil {

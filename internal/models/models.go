@@ -94,7 +94,7 @@ func (d Draft) apply(m *Model, addresses AddressPolicy) error {
 	set(&m.URL, d.URL)
 	set(&m.Model, d.Model)
 	set(&m.Fallback, d.Fallback)
-	m.URL = weborigin.ASCIIAddress(strings.TrimRight(m.URL, "/"))
+	m.URL = weborigin.ASCIIAddress(weborigin.CompleteAddress(strings.TrimRight(m.URL, "/")))
 	if d.Provider != nil {
 		m.Provider = *d.Provider
 	}

@@ -253,4 +253,8 @@ func TestCreate_ChecksEachField(t *testing.T) {
 			t.Errorf("%s: %v", tt.field, err)
 		}
 	}
+	d := draft("fast", "c.example/v1/", "m") // a host is enough
+	if m, err := s.Create(t.Context(), ada, d, false); err != nil || m.URL != "https://c.example/v1" {
+		t.Errorf("%+v %v", m, err)
+	}
 }

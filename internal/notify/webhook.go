@@ -83,7 +83,7 @@ func hostOf(address string) string {
 func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 	var c fault.Check
 	if d.URL != nil {
-		h.URL = weborigin.ASCIIAddress(strings.TrimSpace(*d.URL))
+		h.URL = weborigin.ASCIIAddress(weborigin.CompleteAddress(strings.TrimSpace(*d.URL)))
 		c.Field(h.URL != "", "url", "give the address for the requests, such as https://example.org/hook")
 		if h.URL != "" {
 			err := s.cfg.Addresses.CheckURL(h.URL)

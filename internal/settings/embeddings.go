@@ -28,7 +28,8 @@ func (c Config) parseEmbeddings() (e Embedder, err error) {
 		return e, nil
 	}
 	address, model, _ := strings.Cut(c.Embeddings, ",")
-	address, model = weborigin.ReadName(strings.TrimRight(strings.TrimSpace(address), "/")), strings.TrimSpace(model)
+	address = weborigin.CompleteAddress(weborigin.ReadName(strings.TrimRight(strings.TrimSpace(address), "/")))
+	model = strings.TrimSpace(model)
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":

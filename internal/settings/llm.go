@@ -28,7 +28,7 @@ func parseLLM(provider, address, key, model string) (m models.Model, given bool,
 		}
 		return m, false, nil
 	}
-	u, err := url.Parse(weborigin.ASCIIAddress(strings.TrimRight(address, "/")))
+	u, err := url.Parse(weborigin.ASCIIAddress(weborigin.CompleteAddress(strings.TrimRight(address, "/"))))
 	switch {
 	case provider != "" && provider != string(models.OpenAI) && provider != string(models.Anthropic):
 		return m, false, fmt.Errorf("--llm-provider %q: use %s or %s", provider, models.OpenAI, models.Anthropic)

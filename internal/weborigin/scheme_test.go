@@ -25,3 +25,24 @@ func TestWithScheme(t *testing.T) {
 		}
 	}
 }
+
+func TestCompleteAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                    "",
+		"http://a.example/v1": "http://a.example/v1",
+		"a.example/v1":        "https://a.example/v1",
+		"127.0.0.1:8095":      "http://127.0.0.1:8095",
+		"localhost:11434/v1":  "http://localhost:11434/v1",
+		"[::1]:80":            "http://[::1]:80",
+		"192.168.0.7:8095/v1": "https://192.168.0.7:8095/v1",
+		"javascript:alert(1)": "javascript:alert(1)",
+		"mailto:a@b.example":  "mailto:a@b.example",
+		"/v1":                 "/v1",
+		"%zz":                 "%zz",
+		"ftp://a.example":     "ftp://a.example",
+	} {
+		if got := CompleteAddress(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

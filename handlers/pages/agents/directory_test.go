@@ -103,12 +103,13 @@ func TestRegister_MoreAddsARowAndKeepsTheRest(t *testing.T) {
 func TestRegister_EditDeleteAndTakenNames(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
-	form := []string{"kind", "openai", "title", "Llama", "description", "A model.", "endpoint", "https://llama.example/v1", "model", "llama3", "key", "k3y", "visibility", "public", "notes", "Slow."}
+	form := []string{"kind", "openai", "title", "Llama", "description", "A model.", "endpoint", "llama.example/v1", "model", "llama3", "key", "k3y", "visibility", "public", "notes", "Slow."}
 	ann.Post("/agents/new", append(form, "name", "llama")...).Leads("/agents/llama")
 	if a, err := s.Hub.Get(t.Context(), ann.Actor, "llama"); err != nil || !a.HasSecret || a.OwnerName != "ann" {
 		t.Fatalf("registered %+v, %v", a, err)
 	}
 	p := ann.Get("/agents/llama/edit").Is(http.StatusOK)
+	p.Field("endpoint", "https://llama.example/v1", "") // a host is enough, as it is to fetch
 	p.Field("model", "llama3", "")
 	p.Field("description", "A model.", "")
 	p.Field("notes", "Slow.", "")

@@ -130,7 +130,7 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		if !ok {
 			return err
 		}
-		v := templates.AgentFormView{URL: address, Endpoint: weborigin.WithScheme(address)[0],
+		v := templates.AgentFormView{URL: address, Endpoint: weborigin.CompleteAddress(address),
 			URLError: messages["endpoint"]}
 		if v.URLError == "" {
 			v.URLError = messages[""]
