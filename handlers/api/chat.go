@@ -305,7 +305,7 @@ func (d *chatAPI) apiStop(w http.ResponseWriter, r *http.Request, actor ident.Ac
 func StopAnswers(ctx context.Context, chats *chat.Service, tasks *task.Service, actor ident.Actor, id string) (int,
 	error) {
 	if !actor.May(ident.ChatWrite) {
-		return 0, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
+		return 0, fault.New(fault.Forbidden, "%s", ident.ChatWrite.DescribeMissing())
 	}
 	c, err := chats.Get(ctx, actor, id)
 	if err != nil {

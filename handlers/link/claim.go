@@ -27,9 +27,8 @@ const maxClient = 80
 func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error) {
 	bound, only := actor.Program()
 	if !only && !actor.May(ident.AgentsWrite) {
-		return task.Attached{}, fault.New(fault.Forbidden, "This token lacks the scope %q. On your account page, "+
-			"make a token with “Change agents” ticked, or take the command from the page of the agent.",
-			ident.AgentsWrite)
+		return task.Attached{}, fault.New(fault.Forbidden,
+			"%s Or take the command from the page of the agent.", ident.AgentsWrite.DescribeMissing())
 	}
 	if err := ident.CheckName(h.Name); err != nil {
 		return task.Attached{}, fault.Field("name", err.Error())

@@ -43,7 +43,7 @@ func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToke
 		}
 	}
 	if in.Program != "" && !actor.May(ident.AgentsWrite) {
-		return "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
+		return "", fault.New(fault.Forbidden, "%s", ident.AgentsWrite.DescribeMissing())
 	}
 	if actor.Narrowed && len(in.Scopes) == 0 && in.Program == "" {
 		in.Scopes = actor.Scopes

@@ -31,7 +31,7 @@ func checkRead(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Sign in, or start a conversation as a guest.")
 	}
 	if !actor.May(ident.ChatRead) && !actor.May(ident.ChatWrite) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatRead)
+		return fault.New(fault.Forbidden, "%s", ident.ChatRead.DescribeMissing())
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func checkWrite(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Sign in to talk.")
 	}
 	if !actor.May(ident.ChatWrite) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
+		return fault.New(fault.Forbidden, "%s", ident.ChatWrite.DescribeMissing())
 	}
 	return nil
 }

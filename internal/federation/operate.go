@@ -41,7 +41,7 @@ func checkOperator(actor ident.Actor) error {
 	case !actor.IsPerson():
 		return fault.New(fault.Unauthenticated, "Log in as the operator.")
 	case actor.IsOperator():
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.Admin)
+		return fault.New(fault.Forbidden, "%s", ident.Admin.DescribeMissing())
 	}
 	return fault.New(fault.Forbidden, "Only the operator of this portal may do that.")
 }

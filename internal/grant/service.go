@@ -297,7 +297,7 @@ func checkAccount(actor ident.Actor) error {
 	case !actor.IsPerson():
 		return fault.New(fault.Unauthenticated, "Sign in to decide what agents may do for you.")
 	case !actor.May(ident.AccountAll):
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+		return fault.New(fault.Forbidden, "%s", ident.AccountAll.DescribeMissing())
 	}
 	return nil
 }

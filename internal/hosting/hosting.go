@@ -169,7 +169,7 @@ func requireWriter(actor ident.Actor, scope ident.Scope) error {
 		return fault.New(fault.Unauthenticated, "Sign in to host programs.")
 	}
 	if !actor.May(scope) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", scope)
+		return fault.New(fault.Forbidden, "%s", scope.DescribeMissing())
 	}
 	return nil
 }
@@ -381,7 +381,7 @@ func (s *Service) Rules(actor ident.Actor) (Rules, error) {
 // PublicPolicy returns the policy for readers that look for a portal that hosts their program.
 func (s *Service) PublicPolicy(actor ident.Actor) (Policy, error) {
 	if actor.IsPerson() && !actor.May(ident.AgentsRead) {
-		return "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return "", fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	return s.readRules().Policy, nil
 }

@@ -15,7 +15,7 @@ const maxSuggest = 8
 // Suggest returns completions of an incomplete query of at most 200 bytes.
 func (s *Service) Suggest(_ context.Context, actor ident.Actor, text string) ([]Suggestion, error) {
 	if !actor.May(ident.AgentsRead) {
-		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	var c fault.Check
 	c.Field(len(text) <= 200, "q", "use at most 200 characters")

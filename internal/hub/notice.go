@@ -97,7 +97,7 @@ func requireAccount(actor ident.Actor, scope ident.Scope) error {
 		return fault.New(fault.Unauthenticated, "Log in first.")
 	}
 	if !actor.May(scope) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", scope)
+		return fault.New(fault.Forbidden, "%s", scope.DescribeMissing())
 	}
 	return nil
 }

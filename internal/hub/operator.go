@@ -22,7 +22,7 @@ func RequireWriter(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Sign in to register agents.")
 	}
 	if !actor.May(ident.AgentsWrite) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
+		return fault.New(fault.Forbidden, "%s", ident.AgentsWrite.DescribeMissing())
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (s *Service) portalOf(a Agent) string {
 // call from their own portal; an agent here that acts for one may call.
 func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h ident.Handle) (Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
-		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return Agent{}, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	if s.network == nil || s.ways == nil || actor.Kind == ident.Portal && !actor.Through || ident.CheckForm(h.Name) != nil {
 		return Agent{}, errNoAgent(h.String())

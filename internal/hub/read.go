@@ -19,7 +19,7 @@ func errNoAgent(name string) error {
 // another portal it returns the replicated form.
 func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
-		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return Agent{}, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	h, ok := ident.ParseHandle(name, s.cfg.Portal)
 	if !ok {
@@ -44,7 +44,7 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agen
 // Listed returns an agent by name if Search may find it; else a NotFound fault. Owners get no private view here.
 func (s *Service) Listed(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if !actor.May(ident.AgentsRead) {
-		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return Agent{}, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	a, err := s.Anywhere(ctx, actor, name)
 	if err == nil && !a.Listable() {
@@ -129,7 +129,7 @@ func (s *Service) Mine(ctx context.Context, actor ident.Actor, after string) (li
 		return nil, "", fault.New(fault.Unauthenticated, "Sign in to see your agents.")
 	}
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
-		return nil, "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, "", fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	list, more, err := s.store.AgentsAfter(ctx, actor.ID, after)
 	if more {
@@ -144,7 +144,7 @@ const maxCursor = 16 << 10
 // Search finds public agents in the index and, with q.Wide, at other portals.
 func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page, error) {
 	if !actor.May(ident.AgentsRead) {
-		return Page{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return Page{}, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	q.Portals, q.Publishers = weborigin.ReadHosts(q.Portals), weborigin.ReadHosts(q.Publishers)
 	var c fault.Check

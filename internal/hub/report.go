@@ -62,7 +62,7 @@ func (s *Complaints) Submit(ctx context.Context, actor ident.Actor, name, reason
 		return fault.New(fault.Unauthenticated, "Log in to report an agent, or talk to it first as a visitor.")
 	}
 	if !actor.May(ident.AgentsRead) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	a, err := s.agents.Get(ctx, actor, name)
 	if err != nil {

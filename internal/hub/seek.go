@@ -22,7 +22,7 @@ type Seeker interface {
 func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if foreignID(name) && !strings.Contains(name, "@") {
 		if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
-			return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+			return Agent{}, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 		}
 		if a, ok := s.Learned(name); ok {
 			return a, nil

@@ -21,7 +21,7 @@ func (s *Service) Talkable(ctx context.Context, actor ident.Actor, name string) 
 // first; within each group the actor's own precede public ones, which are ordered by name.
 func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int) ([]Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
-		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	var own []Agent
 	if actor.IsPerson() {

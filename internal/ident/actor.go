@@ -1,6 +1,7 @@
 package ident
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -36,6 +37,19 @@ const (
 	AccountAll  Scope = "account"
 	Admin       Scope = "admin"
 )
+
+// scopeLabels are the labels of the boxes in the form for a new token.
+var scopeLabels = map[Scope]string{AgentsRead: "Find agents", AgentsWrite: "Change agents",
+	ChatRead: "Read conversations", ChatWrite: "Talk", Tasks: "Tasks", AccountAll: "Account", Admin: "Operate"}
+
+// Label returns the label of the scope in the form for a new token.
+func (s Scope) Label() string { return scopeLabels[s] }
+
+// DescribeMissing returns the message to people whose token lacks the scope: it names the box that gives it.
+func (s Scope) DescribeMissing() string {
+	return fmt.Sprintf("This token lacks the scope %q. On your account page, make a token with “%s” ticked.",
+		string(s), s.Label())
+}
 
 // Scopes returns all scopes in the order in which forms list them. The caller may change the slice.
 func Scopes() []Scope {

@@ -108,3 +108,17 @@ func TestNewID_DoesNotFollowFromTheOneBefore(t *testing.T) {
 		t.Errorf("%d of %d ids of the same millisecond are within reach of their neighbour", pairs-far, pairs)
 	}
 }
+
+func TestScope_NamesItsBox(t *testing.T) {
+	t.Parallel()
+	labels := map[string]bool{}
+	for _, s := range ident.Scopes() {
+		if s.Label() == "" || labels[s.Label()] {
+			t.Errorf("the label of %s is %q", s, s.Label())
+		}
+		labels[s.Label()] = true
+		if m := s.DescribeMissing(); !strings.Contains(m, `"`+string(s)+`"`) || !strings.Contains(m, "“"+s.Label()+"” ticked") {
+			t.Errorf("%s: %s", s, m)
+		}
+	}
+}

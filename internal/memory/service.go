@@ -255,7 +255,7 @@ func checkAccount(actor ident.Actor) error {
 	case !actor.IsPerson():
 		return fault.New(fault.Unauthenticated, "Sign in to see what agents remember of you.")
 	case !actor.May(ident.AccountAll):
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+		return fault.New(fault.Forbidden, "%s", ident.AccountAll.DescribeMissing())
 	}
 	return nil
 }

@@ -311,7 +311,7 @@ func checkActor(actor ident.Actor, portal bool) error {
 	case portal && !(actor.IsOperator() && actor.May(ident.Admin)):
 		return fault.New(fault.Forbidden, "Only an operator adds models to the portal.")
 	case !actor.May(ident.AccountAll):
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+		return fault.New(fault.Forbidden, "%s", ident.AccountAll.DescribeMissing())
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func checkOwner(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Log in to manage webhooks.")
 	}
 	if !actor.May(ident.AccountAll) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+		return fault.New(fault.Forbidden, "%s", ident.AccountAll.DescribeMissing())
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ type Query struct {
 // first: those with the words in their name, then by name. next is the cursor of the next page.
 func (s *Service) List(actor ident.Actor, q Query) (list []Package, next string, err error) {
 	if !actor.May(ident.AgentsRead) {
-		return nil, "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, "", fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	words := strings.Fields(strings.ToLower(q.Text))
 	newest := make(map[string]*Package)
@@ -153,7 +153,7 @@ func rankMatch(p *Package, words []string) int {
 // NotFound fault if there is none, and a Conflict fault if several portals claim the host; see claimants.
 func (s *Service) Versions(actor ident.Actor, ref Ref) ([]Package, error) {
 	if !actor.May(ident.AgentsRead) {
-		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	var list []Package
 	s.mu.RLock()

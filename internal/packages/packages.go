@@ -315,7 +315,7 @@ func requireAuthor(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Sign in to publish packages.")
 	}
 	if !actor.May(ident.AgentsWrite) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
+		return fault.New(fault.Forbidden, "%s", ident.AgentsWrite.DescribeMissing())
 	}
 	return nil
 }

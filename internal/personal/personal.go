@@ -63,7 +63,7 @@ func (s *Service) MayExport(actor ident.Actor) (Subject, error) {
 	// The archive holds the data that these scopes read.
 	for _, scope := range []ident.Scope{ident.AccountAll, ident.ChatRead, ident.AgentsRead} {
 		if !actor.May(scope) {
-			return Subject{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", scope)
+			return Subject{}, fault.New(fault.Forbidden, "%s", scope.DescribeMissing())
 		}
 	}
 	if wait, ok := s.exports.Allow(actor.ID); !ok {

@@ -305,7 +305,7 @@ func requirePerson(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Sign in first.")
 	}
 	if !actor.May(ident.AccountAll) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+		return fault.New(fault.Forbidden, "%s", ident.AccountAll.DescribeMissing())
 	}
 	return nil
 }

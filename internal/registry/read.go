@@ -14,7 +14,7 @@ import (
 // public agents of kind mcp that were registered instead. more is true when there is another page.
 func (s *Service) Releases(ctx context.Context, actor ident.Actor, f Filter) (list []Release, more bool, err error) {
 	if !actor.May(ident.AgentsRead) {
-		return nil, false, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, false, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	var c fault.Check
 	c.Field(f.Limit >= 1 && f.Limit <= maxReleasePage, "limit", "use 1 to %d", maxReleasePage)
@@ -56,7 +56,7 @@ func cutPage(list []Release, most int) (page []Release, more bool) {
 // if there are none.
 func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
-		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	list, err := s.store.Releases(ctx, Filter{Name: name, Deleted: deleted, Limit: maxReleases,
 		Namespace: s.Namespace()})
@@ -70,7 +70,7 @@ func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string
 // is none. Deleted ones are found only with deleted set.
 func (s *Service) Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
-		return Release{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return Release{}, fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	f := Filter{Name: name, Version: version, Deleted: deleted}
 	if version == "latest" {

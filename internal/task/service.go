@@ -151,7 +151,7 @@ func checkAccess(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Sign in to see tasks.")
 	}
 	if !actor.May(ident.Tasks) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.Tasks)
+		return fault.New(fault.Forbidden, "%s", ident.Tasks.DescribeMissing())
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) (Page, e
 		return Page{}, fault.New(fault.Unauthenticated, "Sign in to see tasks.")
 	}
 	if !actor.May(ident.ChatWrite) {
-		return Page{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
+		return Page{}, fault.New(fault.Forbidden, "%s", ident.ChatWrite.DescribeMissing())
 	}
 	var c fault.Check
 	c.Field(q.Limit >= 1 && q.Limit <= 100, "limit", "use 1 to 100")

@@ -60,7 +60,7 @@ func checkRead(actor ident.Actor) error {
 		return fault.New(fault.Unauthenticated, "Sign in to give goals to teams of agents.")
 	}
 	if !actor.May(ident.ChatRead) && !actor.May(ident.ChatWrite) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatRead)
+		return fault.New(fault.Forbidden, "%s", ident.ChatRead.DescribeMissing())
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func checkWrite(actor ident.Actor) error {
 		return err
 	}
 	if !actor.May(ident.ChatWrite) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
+		return fault.New(fault.Forbidden, "%s", ident.ChatWrite.DescribeMissing())
 	}
 	return nil
 }

@@ -185,7 +185,7 @@ func checkPayer(actor ident.Actor) error {
 	case !actor.IsPerson():
 		return fault.New(fault.Unauthenticated, "Sign in to set ceilings.")
 	case !actor.May(ident.AccountAll):
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+		return fault.New(fault.Forbidden, "%s", ident.AccountAll.DescribeMissing())
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, q Query) (Repor
 	case !actor.IsPerson():
 		return Report{}, fault.New(fault.Unauthenticated, "Sign in to see usage.")
 	case !actor.May(ident.AccountAll):
-		return Report{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AccountAll)
+		return Report{}, fault.New(fault.Forbidden, "%s", ident.AccountAll.DescribeMissing())
 	case q.Of == OfPortal && !(actor.IsOperator() && actor.May(ident.Admin)):
 		return Report{}, fault.New(fault.Forbidden, "Only an operator sees the usage of all.")
 	}

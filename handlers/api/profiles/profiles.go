@@ -38,7 +38,7 @@ type PersonJSON struct {
 
 func (d *API) getPerson(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.May(ident.AgentsRead) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return fault.New(fault.Forbidden, "%s", ident.AgentsRead.DescribeMissing())
 	}
 	p, err := d.profiles.Show(r.Context(), actor, request.PathParam(r, "name"))
 	if err != nil {

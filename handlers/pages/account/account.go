@@ -91,15 +91,15 @@ var expiries = []struct {
 
 const usualExpiry = "90d"
 
-// scopeTexts are the label and the explanation of each token scope in the form.
-var scopeTexts = map[ident.Scope][2]string{
-	ident.AgentsRead:  {"Find agents", "Search, profiles, your own agents"},
-	ident.AgentsWrite: {"Change agents", "Register, change and remove your agents"},
-	ident.ChatRead:    {"Read conversations", "Those you are in"},
-	ident.ChatWrite:   {"Talk", "Start conversations and write in them"},
-	ident.Tasks:       {"Tasks", "See and stop the work you asked for"},
-	ident.AccountAll:  {"Account", "Your password, sessions and tokens, and an export of all your data"},
-	ident.Admin:       {"Operate", "Everything the operator may do"},
+// scopeHints are the explanations of the token scopes in the form.
+var scopeHints = map[ident.Scope]string{
+	ident.AgentsRead:  "Search, profiles, your own agents",
+	ident.AgentsWrite: "Register, change and remove your agents",
+	ident.ChatRead:    "Those you are in",
+	ident.ChatWrite:   "Start conversations and write in them",
+	ident.Tasks:       "See and stop the work you asked for",
+	ident.AccountAll:  "Your password, sessions and tokens, and an export of all your data",
+	ident.Admin:       "Everything the operator may do",
 }
 
 // usualScopes are the scopes that are preselected in the form for a new token.
@@ -179,7 +179,7 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 		if s == ident.Admin && !me.Operator {
 			continue
 		}
-		v.Scopes = append(v.Scopes, templates.Option{Value: string(s), Label: scopeTexts[s][0], Hint: scopeTexts[s][1],
+		v.Scopes = append(v.Scopes, templates.Option{Value: string(s), Label: s.Label(), Hint: scopeHints[s],
 			Selected: slices.Contains(chosen.scopes, string(s))})
 	}
 	for _, e := range expiries {
