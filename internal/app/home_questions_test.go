@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
 )
 
@@ -69,5 +70,29 @@ func TestHome_EachQuestionHasTheRightAnswer(t *testing.T) {
 		if strings.Contains(got, "127.0.0.1:8080") {
 			t.Errorf("%q has the address of another portal in its answer:\n%s", question, got)
 		}
+	}
+}
+
+// The agents that come with the portal are not new, and the network of one portal has nothing to sort.
+func TestHome_FreshPortalShowsNothingNew(t *testing.T) {
+	t.Parallel()
+	model := agenttest.NewOpenAIServer(t)
+	p := apptest.Start(t, apptest.WithPrograms)
+	guest := p.Guest(t)
+	const section = `id="new-title"`
+	if strings.Contains(guest.Must(http.MethodGet, "/", nil, http.StatusOK).Body, section) {
+		t.Error("built-in agents are shown as new")
+	}
+	if page := guest.Must(http.MethodGet, "/network", nil, http.StatusOK).Body; strings.Contains(page, "network-filter") {
+		t.Error("a network of one portal can be sorted")
+	}
+	ada := p.User(t, "ada").NewToken()
+	ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "zulu", "description": "An agent of a test.",
+		"kind": "openai", "endpoint": model.Base(agenttest.Echo), "visibility": "public",
+		"config": map[string]string{"model": "echo-1"}}, http.StatusCreated)
+	ada.Must(http.MethodPost, "/api/v1/agents/zulu/check", nil, http.StatusOK) // only agents that answer are listed
+	page := guest.Must(http.MethodGet, "/", nil, http.StatusOK).Body
+	if _, after, ok := strings.Cut(page, section); !ok || !strings.Contains(after, `"/agents/zulu"`) {
+		t.Error("a new agent is not shown as new")
 	}
 }

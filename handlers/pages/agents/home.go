@@ -57,7 +57,9 @@ func (d *Directory) homeLists(ctx context.Context, actor ident.Actor) (*homeList
 		shown[res.Agent.ID] = true
 	}
 	l.agents, l.used = d.cards(alive.Results), used >= leastUsed
-	fresh := slices.DeleteFunc(newest.Results, func(r hub.Result) bool { return shown[r.Agent.ID] })
+	fresh := slices.DeleteFunc(newest.Results, func(r hub.Result) bool {
+		return shown[r.Agent.ID] || r.Agent.Kind == hub.Builtin && !r.Agent.Elsewhere() // they came with the portal
+	})
 	l.new = d.cards(fresh[:min(len(fresh), homeNew)])
 	tags := alive.Facets["tag"]
 	for _, t := range tags[:min(len(tags), homeTags)] {
