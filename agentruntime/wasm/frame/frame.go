@@ -96,6 +96,17 @@ type State struct {
 	Guards   []string `json:"guards,omitempty"`
 }
 
+// Guards of a State: GuardLimits are limits of the operating system. GuardNetwork, GuardProcesses and GuardFolder hold in
+// namespaces of its own: no network, no other processes, no folder but that of the cache. GuardPrivileges: it has no
+// capabilities and can gain none.
+const (
+	GuardLimits     = "limits"
+	GuardNetwork    = "network"
+	GuardProcesses  = "processes"
+	GuardFolder     = "folder"
+	GuardPrivileges = "privileges"
+)
+
 // Start begins a call. Millis bounds the time in which the program itself runs; waiting for the portal does not count.
 type Start struct {
 	Millis int64             `json:"ms"`

@@ -25,16 +25,16 @@ func lockDown(set *frame.Settings) (guards []string, err error) {
 			return nil, err
 		}
 	}
-	guards = append(guards, "limits")
+	guards = append(guards, frame.GuardLimits)
 	if set.Isolated && set.Cache != "" {
 		if err := shutIn(set); err != nil {
 			return nil, err
 		}
-		guards = append(guards, "network", "processes", "folder")
+		guards = append(guards, frame.GuardNetwork, frame.GuardProcesses, frame.GuardFolder)
 	}
 	switch err := dropPrivileges(); {
 	case err == nil:
-		guards = append(guards, "privileges")
+		guards = append(guards, frame.GuardPrivileges)
 	case !errors.Is(err, syscall.ENOTSUP): // a binary with C code cannot change all of its threads
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -275,6 +276,10 @@ func (p *Pool) probeKernel(ctx context.Context) (isolate bool, err error) {
 			if p.probed, p.guards = true, state.Guards; first != nil {
 				p.cfg.Log.Warn("hosted programs run without namespaces of their own, because the kernel does not "+
 					"allow them", "error", first)
+			}
+			if slices.Contains(state.Guards, frame.GuardFolder) && !slices.Contains(state.Guards, frame.GuardPrivileges) {
+				p.cfg.Log.Warn("hosted programs run with the capabilities of their namespaces, because this binary has C code; " +
+					"build it with CGO_ENABLED=0")
 			}
 			return p.isolate, nil
 		}
