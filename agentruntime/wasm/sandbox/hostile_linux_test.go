@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"agentsite/agentruntime/wasm/frame"
 	"agentsite/agentruntime/wasm/guest"
@@ -52,10 +56,17 @@ func TestHostile_ModulesStayInside(t *testing.T) {
 			t.Errorf("a module that %s: %v, want %q", m.Name, err, m.Want)
 		}
 		if strings.HasPrefix(m.Name, "opens") || strings.Contains(m.Name, "folder") || strings.Contains(m.Name, "socket") ||
-			strings.Contains(m.Name, "connection") || strings.Contains(m.Name, "finely") {
+			strings.Contains(m.Name, "connection") || strings.Contains(m.Name, "finely") || strings.Contains(m.Name, "environment") {
 			if err != nil && strings.Contains(err.Error(), "unreachable") {
 				t.Errorf("a module that %s can do that", m.Name)
 			}
+		}
+		logged := 0
+		for _, line := range h.logs {
+			logged += len(line)
+		}
+		if logged > 32<<10 || strings.Contains(m.Name, "log") && logged == 0 {
+			t.Errorf("a module that %s logged %d bytes", m.Name, logged)
 		}
 		for _, c := range h.calls {
 			if !strings.HasPrefix(c, "reply ") && !strings.HasPrefix(c, "ask ") {
@@ -69,9 +80,33 @@ func TestHostile_ModulesStayInside(t *testing.T) {
 	}
 }
 
-// lies are the ways in which a process misbehaves after a program has escaped in it.
-var lies = []string{"silent", "huge", "unknown", "ready", "stray", "twice", "logs", "noise", "gone", "deaf", "hangs", "half", "child",
-	"setup", "answer"}
+// lies are the ways in which a process misbehaves after a program has escaped in it, each with a part of the reason for
+// which it is ended.
+var lies = map[string]string{"silent": "too long to load", "huge": protocol, "unknown": protocol, "ready": protocol,
+	"stray": protocol, "twice": protocol, "logs": protocol, "noise": "in time", "gone": "ended", "hangs": "in time",
+	"half": "in time", "setup": protocol, "answer": protocol}
+
+const protocol = "broke the protocol"
+
+// endings is a slog.Handler that has the reasons for which processes ended.
+type endings chan string
+
+func (endings) Enabled(context.Context, slog.Level) bool { return true }
+func (e endings) WithAttrs([]slog.Attr) slog.Handler     { return e }
+func (e endings) WithGroup(string) slog.Handler          { return e }
+
+func (e endings) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != "a process of a hosted program ended" {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "error" {
+			e <- a.Value.String()
+		}
+		return true
+	})
+	return nil
+}
 
 // lie is the process.
 func lie(how string) int {
@@ -84,7 +119,7 @@ func lie(how string) int {
 	module, _ = frame.Read(os.Stdin)
 	ready := frame.Frame{Kind: frame.Ready, Body: []byte(`{}`)}
 	if how == "silent" {
-		select {}
+		pause()
 	}
 	if send(ready); bytes.HasSuffix(module.Body, []byte("\x00\x0b")) && len(module.Body) < 50 {
 		io.Copy(io.Discard, os.Stdin) // the portal's own first module
@@ -119,29 +154,61 @@ func lie(how string) int {
 		out(head(frame.Done, 1000, call.Call))
 		out([]byte("x"))
 	case "child":
-		exec.Command(os.Args[0], "sleep").Start()
+		// The portal ends this process once the child has reached the test.
+		cmd := exec.Command(os.Args[0], "sleep", os.Args[3])
+		connected, _ := cmd.StdoutPipe()
+		cmd.Start()
+		connected.Read(make([]byte, 1))
+		send(frame.Frame{Kind: frame.Setup, Body: []byte("{}")})
 	case "setup":
 		send(frame.Frame{Kind: frame.Setup, Body: []byte("{}")})
 	case "answer":
 		send(frame.Frame{Kind: frame.Host, Call: call.Call, Body: []byte{40, 'x'}})
 	}
-	select {}
+	pause()
+	return 0
+}
+
+// pause never returns. An empty select would end a program without C code, as a deadlock.
+func pause() {
+	for {
+		_ = unix.Pause() // signals of Go's runtime interrupt it
+	}
 }
 
 // A process that does not keep to the protocol is ended, whatever it sends, and its call fails.
 func TestHostile_ProcessesAreEnded(t *testing.T) {
 	t.Parallel()
-	for _, how := range lies {
+	for how, want := range lies {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
+			ended, reason := make(endings, 10), make(chan string, 1)
 			p := newPool(t, func(c *sandbox.Config) {
-				c.Command = []string{os.Args[0], "lie", how}
-				c.Limits.Run, c.Limits.Load = 200*time.Millisecond, 2*time.Second
+				c.Command, c.Log = []string{os.Args[0], "lie", how}, slog.New(ended)
+				switch want {
+				case "in time":
+					c.Limits.Run = 200 * time.Millisecond
+				case "too long to load":
+					c.Limits.Load = 200 * time.Millisecond
+				}
 			})
-			h := &host{}
+			// The portal works on the first question until the process is ended for the next one.
+			h := &host{on: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+				select {
+				case text := <-ended:
+					reason <- text
+				case <-ctx.Done():
+				}
+				return nil, nil
+			}}
 			_, err := p.Call(t.Context(), moduleOf(wasmtest.Says(how).Bytes()), nil, []byte(`{}`), h)
-			if err == nil || len(h.calls) > 10 {
-				t.Errorf("ended with %v, calls %q", err, h.calls)
+			var got string
+			select {
+			case got = <-reason:
+			case got = <-ended:
+			}
+			if err == nil || !strings.Contains(got, want) || len(h.calls) > 1 {
+				t.Errorf("ended with %v for %q, want %q; calls %q", err, got, want, h.calls)
 			}
 		})
 	}
@@ -212,10 +279,19 @@ func process(args []string) (code int, ok bool) {
 		return guest.Run(), true
 	case len(args) == 2 && args[0] == "lie" && args[1] == "inspect":
 		return inspect(), true
-	case len(args) == 2 && args[0] == "lie":
+	case len(args) == 2 && args[0] == "lie" && args[1] == "unshared":
+		return unshared(), true
+	case len(args) >= 2 && args[0] == "lie":
 		return lie(args[1]), true
-	case len(args) == 1 && args[0] == "sleep":
-		select {}
+	case len(args) == 1 && args[0] == "escape":
+		return escape(), true
+	case len(args) == 2 && args[0] == "sleep":
+		conn, err := net.Dial("unix", args[1])
+		if err != nil {
+			return 1, true
+		}
+		os.Stdout.WriteString("x")
+		conn.Read(make([]byte, 1)) // until the end
 	}
 	return 0, false
 }

@@ -109,6 +109,17 @@ func HostileModules() []Hostile {
 	resets := with(func(m *Module) []byte {
 		return Forever(Call(m.Env("reset", 0, 0)))
 	})
+	finely := func(clock int32) []byte {
+		return with(func(m *Module) []byte {
+			f := m.Import("wasi_snapshot_preview1", "clock_time_get", []byte{i32, i64, i32}, []byte{i32})
+			// A time that is no multiple of 20 ms is a trap.
+			read := slices.Concat(Const32(clock), Const(0), Const32(64), Call(f), Drop(),
+				Const32(64), []byte{0x29, 0x03, 0}, Set(0))
+			odd := slices.Concat(Get(0), Const(20_000_000), []byte{0x82}, Const(0),
+				[]byte{0x52, 0x04, 0x40, 0x00, 0x0b})
+			return Times(2000, read, odd)
+		})
+	}
 	huge := int64(1) << 62
 	return []Hostile{
 		{"loops for ever", "time", body(Forever())},
@@ -174,6 +185,12 @@ func HostileModules() []Hostile {
 		{"asks for an open folder", "", wasi("fd_prestat_get", i32, i32)},
 		{"accepts a connection", "", wasi("sock_accept", i32, i32, i32)},
 		{"sends to a socket", "", wasi("sock_send", i32, i32, i32, i32, i32)},
+		{"reads the environment", "", with(func(m *Module) []byte {
+			f := m.Import("wasi_snapshot_preview1", "environ_sizes_get", []byte{i32, i32}, []byte{i32})
+			// A variable, or its size, is a trap.
+			return slices.Concat(Const32(64), Const32(68), Call(f), Drop(), Const32(64), []byte{0x29, 0x03, 0}, Const(0),
+				[]byte{0x52, 0x04, 0x40, 0x00, 0x0b})
+		})},
 		{"makes a folder", "", wasi("path_create_directory", i32, i32, i32)},
 		{"ends the process", "", with(func(m *Module) []byte {
 			return slices.Concat(Const32(7), Call(m.Import("wasi_snapshot_preview1", "proc_exit", []byte{i32}, nil)))
@@ -186,14 +203,7 @@ func HostileModules() []Hostile {
 			return Forever(store(64+24, 1<<60), Const32(64), Const32(256), Const32(1),
 				Const32(512), Call(f), Drop())
 		})},
-		{"measures time finely", "", with(func(m *Module) []byte {
-			f := m.Import("wasi_snapshot_preview1", "clock_time_get", []byte{i32, i64, i32}, []byte{i32})
-			// Two different times less than 20 ms apart are a trap.
-			read := slices.Concat(Const32(1), Const(0), Const32(64), Call(f), Drop(),
-				Const32(64), []byte{0x29, 0x03, 0}, Set(0))
-			odd := slices.Concat(Get(0), Const(20_000_000), []byte{0x82}, Const(0),
-				[]byte{0x52, 0x04, 0x40, 0x00, 0x0b})
-			return Times(2000, read, odd)
-		})},
+		{"measures time finely", "", finely(1)},
+		{"reads the time of day finely", "", finely(0)},
 	}
 }
