@@ -31,6 +31,13 @@ func TestOperator_SeesWhatNeedsAttention(t *testing.T) {
 			if !eval[bool](op, fits) {
 				t.Error("the overview is wider than the screen")
 			}
+			if !eval[bool](op, `[...document.querySelectorAll(".tabs a")].every((a) => {
+				const at = a.getBoundingClientRect();
+				return at.left >= 0 && at.right <= document.documentElement.clientWidth;
+			})`) {
+				t.Error("a tab is out of the screen")
+			}
+			op.says("Agents are all of this portal, also unlisted and private ones.")
 			op.shot("operator-overview-"+name, true)
 			op.click(".daily-plots ~ .more-notes summary")
 			op.has(".daily-table tbody tr:nth-child(30)")

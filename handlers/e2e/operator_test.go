@@ -123,6 +123,9 @@ func TestOperator_ChangesWhoMaySignUp(t *testing.T) {
 			op.press(`nav a[href="/admin/storage"]`) // the only click
 			op.says("What fills the disk")
 			op.says("Database")
+			if !eval[bool](op, `[...document.querySelectorAll("progress")].every((p) => getComputedStyle(p).appearance === "none")`) {
+				t.Error("a bar has the browser's colours")
+			}
 			op.shot("operator-disk-"+name, true)
 			op.clean("settings")
 		})

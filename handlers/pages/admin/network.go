@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"agentsite/handlers/address"
 	"agentsite/handlers/api"
@@ -201,6 +202,16 @@ func shorten(s string, n int) string {
 		return string(r[:n-1]) + "…"
 	}
 	return s
+}
+
+// shortenHost cuts a name like shorten. If it is a host with a port, the port stays, because portals on one machine differ
+// by it alone.
+func shortenHost(s string, n int) string {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 || len(s)-i > 6 || utf8.RuneCountInString(s) <= n {
+		return shorten(s, n)
+	}
+	return shorten(s[:i], n-(len(s)-i)) + s[i:]
 }
 
 // portalPage shows one portal to every visitor. Only the operator sees what the portal's records do not

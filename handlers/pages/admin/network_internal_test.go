@@ -38,3 +38,14 @@ func TestPortal_SaysWhichAgentsAreShown(t *testing.T) {
 		}
 	}
 }
+
+func TestShortenHost_KeepsThePort(t *testing.T) {
+	for name, want := range map[string]string{
+		"127.0.0.1:18428": "127.0…:18428", "portal.example:80": "portal.e…:80", "Beth's home": "Beth's home",
+		"A portal of many words": "A portal of…", "Notes: all": "Notes: all", "a very long name: all of it": "a very long…",
+	} {
+		if got := shortenHost(name, 12); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func choosePortals(list []federation.Peer) (shown []federation.Peer, left int) {
 // wideMap returns the map for wide screens without lines, not fitted yet. rows describe the portals of list.
 func wideMap(list []federation.Peer, rows []templates.PortalRow, self templates.PortalRow) templates.NetworkMap {
 	v := templates.NetworkMap{Few: len(list) <= namedWhole}
-	centre := templates.MapNode{PortalRow: self, R: 20, Label: shorten(self.Name, 24), Anchor: labelBelow}
+	centre := templates.MapNode{PortalRow: self, R: 20, Label: shortenHost(self.Name, 24), Anchor: labelBelow}
 	if len(list) == 1 {
 		centre.Anchor = labelBefore
 	}
@@ -111,9 +111,9 @@ func wideMap(list []federation.Peer, rows []templates.PortalRow, self templates.
 			x, y = spiralSpot(i)
 		}
 		node := templates.MapNode{PortalRow: rows[i], X: x, Y: y, Anchor: labelAfter,
-			R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(rows[i].Name, 14)}
+			R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shortenHost(rows[i].Name, 14)}
 		if v.Few {
-			node.R, node.Label = 9+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shorten(rows[i].Name, 18)
+			node.R, node.Label = 9+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shortenHost(rows[i].Name, 18)
 		}
 		if x < 0 {
 			node.Anchor = labelBefore

@@ -29,23 +29,27 @@ const (
 // cells under their names stay free.
 func smallMap(list []federation.Peer, rows []templates.PortalRow, self templates.PortalRow) templates.NetworkMap {
 	v := templates.NetworkMap{Small: true, Few: len(list) <= namedWhole}
-	centre := templates.MapNode{PortalRow: self, R: 17, Label: shorten(self.Name, 22), Anchor: labelAbove}
+	centre := templates.MapNode{PortalRow: self, R: 17, Label: shortenHost(self.Name, 22), Anchor: labelAbove}
 	if v.Few {
 		for i, p := range list {
 			x, y, anchor := sideSpot(i, len(list))
+			room := 12
+			if anchor == labelBelow {
+				room = 22 // beside it there is nothing
+			}
 			v.Nodes = append(v.Nodes, templates.MapNode{PortalRow: rows[i], X: x, Y: y, Anchor: anchor,
-				R: 9 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 6)), Label: shorten(rows[i].Name, 12)})
+				R: 9 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 6)), Label: shortenHost(rows[i].Name, room)})
 		}
 		v.Nodes = append(v.Nodes, centre)
 		return v
 	}
-	centre.R, centre.Label, centre.Anchor = 14, shorten(self.Name, 12), labelBelow
+	centre.R, centre.Label, centre.Anchor = 14, shortenHost(self.Name, 12), labelBelow
 	h := honeycomb{taken: []box{dotBox(centre)}, labels: []box{labelBox(centre)}, cells: newCells()}
 	named := largest(list, smallLabels)
 	for i, p := range list {
 		node := templates.MapNode{PortalRow: rows[i], R: 8 + int(min(math.Sqrt(float64(agentsOf(p)))/8, 3))}
 		if named[i] {
-			node.Label = shorten(rows[i].Name, 12)
+			node.Label = shortenHost(rows[i].Name, 12)
 		}
 		v.Nodes = append(v.Nodes, h.place(node))
 	}

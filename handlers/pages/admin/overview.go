@@ -74,7 +74,7 @@ func (d *Pages) showOverview(w http.ResponseWriter, r *http.Request, actor ident
 	v.Facts = append(v.Facts,
 		templates.Fact{Label: "Conversations", Value: pages.FormatNumber(stats["conversations"])},
 		templates.Fact{Label: "Tasks waiting", Value: pages.FormatNumber(stats["tasks_waiting"]), Href: "/admin/queue"},
-		templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(stats["bytes"])/1e6),
+		templates.Fact{Label: "Database", Value: pages.FormatBytes(stats["bytes"]),
 			Href: "/admin/storage"})
 	if d.portal.Meanings.State != nil {
 		text, _ := d.portal.Meanings.State.Describe()
