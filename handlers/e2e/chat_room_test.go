@@ -61,6 +61,7 @@ func TestRoom_OfTwoPeopleAndTwoAgents(t *testing.T) {
 			}
 			for _, x := range []*tab{a, b} {
 				x.until("both answers", `["calc", "guide"].every((m) => [...document.querySelectorAll("[data-messages] > article")].some((el) => el.dataset.sender === m)) && !document.querySelector("[data-working] [data-task]")`)
+				x.until("its title", `document.querySelector("[data-title]").innerText.startsWith("@calc @guide what is")`)
 				x.shot("room-of-four-"+name, false)
 				x.clean("a room of two people and two agents")
 			}

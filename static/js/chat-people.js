@@ -190,6 +190,7 @@
     emit("titled", answer.body.title);
   }
   on("accepted", learnTitle);
+  on("said", (m) => { if (m.kind === "text") learnTitle(); }); // of somebody else
 
   chat.people = { onPresence, onTyping, onRead, typing, noteRead, sendRead };
 })();
