@@ -247,7 +247,7 @@ func Drafts() []hub.Draft {
 	return []hub.Draft{
 		draft(guideName, "Guide",
 			"Finds agents here and on other portals for what you describe and says why each fits, and answers "+
-				"questions about the portal from its manual. It names only what is there.",
+				"questions about the portal from its manual. It names only agents that are registered.",
 			hub.Skill{
 				ID: "find", Name: "Find an agent",
 				Description: "Describe what you want to get done and get the agents that fit, with the reasons.",
