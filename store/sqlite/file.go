@@ -75,11 +75,13 @@ type DB struct {
 	read  *sqlx.DB
 	rstmt sync.Map // prepared statement by query
 
-	ops    chan *op
-	flush  chan struct{} // has capacity 1: wakes the writer for the writes in soon
-	stop   chan struct{}
-	done   chan struct{}
-	closed atomic.Bool
+	ops   chan *op
+	flush chan struct{} // has capacity 1: wakes the writer for the writes in soon
+	// between receives functions that the writer's goroutine calls between two transactions.
+	between chan func()
+	stop    chan struct{}
+	done    chan struct{}
+	closed  atomic.Bool
 	// broken is set once, after an I/O error: all writing stops then, because after a failed fsync the
 	// state on disk is unknown. fatal is closed at the same time.
 	broken atomic.Pointer[error]
@@ -119,7 +121,7 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 	f := &DB{
 		path: path, kind: k, log: log,
 		wstmt: make(map[string]*sqlx.Stmt),
-		ops:   make(chan *op, maxQueuedWrites), flush: make(chan struct{}, 1),
+		ops:   make(chan *op, maxQueuedWrites), flush: make(chan struct{}, 1), between: make(chan func()),
 		stop: make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}
 	var err error

@@ -1,12 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 )
 
 // checkpoint empties the write-ahead log if it is larger than checkpointBytes. It does nothing while readers use
@@ -16,13 +15,7 @@ func (f *DB) checkpoint() {
 	if err != nil || st.Size() < checkpointBytes || f.Err() != nil {
 		return
 	}
-	ctx := context.Background()
-	_, err = emptyLog(ctx, f.wconn, 0)
-	if _, resetErr := f.wconn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout)); err == nil {
-		err = resetErr
-	}
-	if err != nil {
-		f.NoteError(err)
+	if _, err := f.emptyLog(0); err != nil {
 		f.log.Warn("checkpoint", "error", err)
 	}
 }
@@ -40,18 +33,20 @@ const (
 func (f *DB) PurgeLog(ctx context.Context) (done bool, err error) { return f.tryPurge(ctx, purgeTries) }
 
 func (f *DB) tryPurge(ctx context.Context, tries int) (done bool, err error) {
-	pool, err := Connect(f.path, f.kind.writeDSN(f.path), 1)
-	if err != nil {
-		return false, err
-	}
-	defer pool.Close()
-	conn, err := pool.Connx(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer conn.Close()
 	for range tries {
-		if done, err = emptyLog(ctx, conn, purgeWait); err != nil || done {
+		outcome := make(chan error, 1)
+		select {
+		case f.between <- func() {
+			var emptyErr error
+			done, emptyErr = f.emptyLog(purgeWait)
+			outcome <- emptyErr
+		}:
+		case <-f.done:
+			return false, errStopping()
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		if err := <-outcome; err != nil || done {
 			return done, err
 		}
 		select {
@@ -64,14 +59,20 @@ func (f *DB) tryPurge(ctx context.Context, tries int) (done bool, err error) {
 }
 
 // emptyLog moves the content of the write-ahead log into the database and cuts the log to nothing. It is false if
-// other connections use the log for longer than wait. It leaves the busy timeout of c at wait.
-//
-// SQLite lets no connection write while TRUNCATE waits for readers.
-func emptyLog(ctx context.Context, c *sqlx.Conn, wait time.Duration) (done bool, err error) {
-	if _, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", wait.Milliseconds())); err != nil {
+// readers use the log for longer than wait. It runs on the writer's goroutine: another connection would let writes
+// fail as busy, because SQLite lets nobody write while TRUNCATE waits for readers.
+func (f *DB) emptyLog(wait time.Duration) (done bool, err error) {
+	ctx := context.Background()
+	setTimeout := func(d time.Duration) error {
+		_, err := f.wconn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
+		return err
+	}
+	if err := setTimeout(wait); err != nil {
 		return false, err
 	}
 	var busy, frames, moved int
-	err = c.QueryRowxContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
-	return busy == 0, err
+	err = f.wconn.QueryRowxContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	err = cmp.Or(err, setTimeout(busyTimeout*time.Millisecond))
+	f.NoteError(err)
+	return err == nil && busy == 0, err
 }

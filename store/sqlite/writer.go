@@ -227,6 +227,9 @@ func (f *DB) runWriter() {
 		case <-tick.C:
 			f.checkpoint()
 			continue
+		case fn := <-f.between:
+			fn()
+			continue
 		case <-f.flush:
 		case <-f.stop:
 			// Writes that were queued before Close are still committed.
