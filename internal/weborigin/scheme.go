@@ -19,12 +19,17 @@ func WithScheme(address string) []string {
 }
 
 // CompleteAddress returns an address that is stored without being tried, with the scheme that it may lack: http for a
-// host on loopback, where no certificate can be had, and https for others. Texts that name no host, such as mailto:a, are
-// returned unchanged, so that the checks of addresses refuse them.
+// host on loopback, where no certificate can be had, and https for others. Texts that name no host, such as mailto:a, and
+// words that a person can have typed by mistake, without a dot or a port, are returned unchanged, so that the checks of
+// addresses refuse them.
 func CompleteAddress(address string) string {
 	list := WithScheme(address)
 	whole := list[len(list)-1]
-	if u, err := url.Parse(whole); err != nil || u.Hostname() == "" || u.User != nil {
+	u, err := url.Parse(whole)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return address
+	}
+	if u.Port() == "" && u.Hostname() != "localhost" && !strings.ContainsAny(u.Hostname(), ".:") {
 		return address
 	}
 	return whole

@@ -40,6 +40,11 @@ func TestCompleteAddress(t *testing.T) {
 		"/v1":                 "/v1",
 		"%zz":                 "%zz",
 		"ftp://a.example":     "ftp://a.example",
+		"word":                "word",
+		"word/v1":             "word/v1",
+		"ollama:11434":        "https://ollama:11434",
+		"localhost":           "http://localhost",
+		"[::1]":               "http://[::1]",
 	} {
 		if got := CompleteAddress(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
