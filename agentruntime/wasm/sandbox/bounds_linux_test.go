@@ -89,25 +89,30 @@ func TestProcess_IsKilledForItsMemory(t *testing.T) {
 	}
 }
 
-// What a process started ends with it.
+// Programs that a process started end with it, in namespaces of its own and without them.
 func TestProcess_EndsWithItsChildren(t *testing.T) {
 	t.Parallel()
-	address := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	p := newPool(t, func(c *sandbox.Config) { c.Command = []string{os.Args[0], "lie", "child", address} })
-	if got := callOnce(t, p, wasmtest.Says("child").Bytes()); !strings.Contains(got, protocol) {
-		t.Errorf("the call ended with %s", got)
-	}
-	child, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer child.Close()
-	if n, err := child.Read(make([]byte, 10)); n != 0 || err == nil {
-		t.Errorf("the child wrote %d bytes, %v", n, err)
+	for _, namespaces := range []string{"own", "shared"} {
+		t.Run(namespaces, func(t *testing.T) {
+			t.Parallel()
+			address := filepath.Join(t.TempDir(), "s")
+			l, err := net.Listen("unix", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			p := newPool(t, func(c *sandbox.Config) { c.Command = []string{os.Args[0], "lie", "child", address, namespaces} })
+			if got := callOnce(t, p, wasmtest.Says("child").Bytes()); !strings.Contains(got, protocol) {
+				t.Errorf("the call ended with %s", got)
+			}
+			child, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer child.Close()
+			if n, err := child.Read(make([]byte, 10)); n != 0 || err == nil {
+				t.Errorf("the child wrote %d bytes, %v", n, err)
+			}
+		})
 	}
 }

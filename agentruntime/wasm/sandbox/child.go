@@ -98,14 +98,13 @@ func (p *Pool) startChild(hash string, b []byte, isolate bool) (*child, error) {
 	errs := &tail{most: maxErrors}
 	c.in, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, theirs, yours, errs
 	c.cmd.WaitDelay = time.Second
-	err = c.cmd.Start()
+	err = startLow(c.cmd)
 	// The child has its own descriptors of these ends.
 	err = errors.Join(err, theirs.Close(), yours.Close())
 	if err != nil {
 		p.ending.Done()
 		return nil, errors.Join(err, in.Close(), out.Close())
 	}
-	lowerPriority(c.cmd.Process.Pid)
 	go c.readFrames(out)
 	go c.awaitEnd(p, errs)
 	go c.watchMemory()

@@ -11,8 +11,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -115,9 +116,12 @@ func lie(how string) int {
 	head := func(kind frame.Kind, size, call uint32) []byte {
 		return binary.BigEndian.AppendUint32(append(binary.BigEndian.AppendUint32(nil, size), byte(kind)), call)
 	}
+	setup, _ := frame.Read(os.Stdin)
 	module, _ := frame.Read(os.Stdin)
-	module, _ = frame.Read(os.Stdin)
 	ready := frame.Frame{Kind: frame.Ready, Body: []byte(`{}`)}
+	if how == "child" && os.Args[4] == "shared" && bytes.Contains(setup.Body, []byte(`"isolated":true`)) {
+		ready.Body = []byte(`{"unlocked":true,"failure":"no namespaces here"}`)
+	}
 	if how == "silent" {
 		pause()
 	}
@@ -230,7 +234,7 @@ func TestProcess_ThatIsKilledTakesNoCall(t *testing.T) {
 	}
 }
 
-// A process inherits nothing: no environment, and no descriptors but its pipes. It has a low priority.
+// A process inherits nothing: no environment, and no descriptors but its pipes. All of its threads have a low priority.
 func TestProcess_InheritsNothing(t *testing.T) {
 	t.Setenv("SECRET", "canary")
 	f, err := os.Open(os.Args[0])
@@ -241,7 +245,7 @@ func TestProcess_InheritsNothing(t *testing.T) {
 	p := newPool(t, func(c *sandbox.Config) { c.Command = []string{os.Args[0], "lie", "inspect"} })
 	_, err = p.Call(t.Context(), moduleOf(wasmtest.Says("x").Bytes()), nil, []byte(`{}`), &host{})
 	failure, ok := errors.AsType[*sandbox.Failure](err)
-	if !ok || failure.Text != "environment [], descriptors [pipe: pipe: pipe:], nice 10" {
+	if !ok || failure.Text != "environment [], descriptors [pipe: pipe: pipe:], nice [10]" {
 		t.Errorf("the process has %v", err)
 	}
 }
@@ -266,10 +270,22 @@ func inspect() int {
 		if err != nil {
 			return 0
 		}
-		priority, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0) // 20 - nice, as Linux returns it
-		text := fmt.Sprintf("environment %v, descriptors %v, nice %d", os.Environ(), open, 20-priority)
+		text := fmt.Sprintf("environment %v, descriptors %v, nice %v", os.Environ(), open, niceOfThreads())
 		frame.Write(os.Stdout, frame.Frame{Kind: frame.Done, Call: call.Call, Body: frame.WithStatus(frame.Failed, []byte(text))})
 	}
+}
+
+// niceOfThreads returns the different priorities of the threads of this process.
+func niceOfThreads() (all []string) {
+	stats, _ := filepath.Glob("/proc/self/task/*/stat")
+	for _, file := range stats {
+		b, err := os.ReadFile(file)
+		_, rest, _ := bytes.Cut(b, []byte(") ")) // the name may have spaces
+		if fields := bytes.Fields(rest); err == nil && len(fields) > 16 && !slices.Contains(all, string(fields[16])) {
+			all = append(all, string(fields[16]))
+		}
+	}
+	return all
 }
 
 // process is the entry of this test program as a child.

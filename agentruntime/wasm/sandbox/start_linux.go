@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
 
@@ -32,8 +33,17 @@ func prepareCommand(cmd *exec.Cmd, isolate bool) {
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 }
 
-// lowerPriority gives a started child a low priority. A failure costs only fairness.
-func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice) }
+// startLow starts a command with a low priority, which its threads inherit from the thread that starts it. That thread
+// ends, because it cannot raise its own priority again. A failure to lower it costs only fairness.
+func startLow(cmd *exec.Cmd) error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, nice)
+		started <- cmd.Start()
+	}()
+	return <-started
+}
 
 // killGroup kills a process and all that it started.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) } // it may be gone already
