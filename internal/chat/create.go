@@ -76,7 +76,9 @@ func (s *Service) findMember(ctx context.Context, actor ident.Actor, handle stri
 			return Member{}, perr
 		}
 	}
-	if h, ok := ident.ParseHandle(handle, s.cfg.Portal); ok && h.Portal != "" {
+	if h, ok := ident.ParseHandle(handle, s.cfg.Portal); ok && h.Portal == "" && !actor.IsVisitor() {
+		err = fault.New(fault.NotFound, "There is no agent or person %.80q here. Check the spelling.", handle)
+	} else if ok && h.Portal != "" {
 		err = fault.New(fault.NotFound, "%s People of other portals cannot be invited.", fault.As(err).Safe)
 	}
 	return Member{}, err

@@ -46,7 +46,7 @@ func TestStart_KeepsWhatWasTyped(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann := s.Person("ann")
 	p := ann.Post("/chat", "agent", "nobody", "text", "My words").Is(http.StatusNotFound)
-	p.Field("agent", "nobody", "There is no agent")
+	p.Field("agent", "nobody", "There is no agent or person")
 	p.Field("text", "My words", "")
 	long := strings.Repeat("x", chat.MaxGuestTextBytes+1)
 	p = s.Guest().Post("/chat", "agent", "guide", "text", long).Is(http.StatusBadRequest)
