@@ -104,6 +104,8 @@ func TestSearch_SuggestsWhatFindsSomething(t *testing.T) {
 		{hub.Query{Text: "wxxther", Kinds: []string{"openai"}}, []string{"weather"}}, // without the filter
 		{hub.Query{Text: "weather", Kinds: []string{"openai"}}, nil},
 		{hub.Query{Text: "qqqqqq"}, nil},
+		{hub.Query{Text: "pxxl"}, nil},            // half of its letters are others than those of "pull"
+		{hub.Query{Text: "wxxther rxxuest"}, nil}, // weather request has no word of it
 	} {
 		page := mustSearch(t, x, c.q)
 		if page.Total != 0 || !slices.Equal(page.Suggestions, c.want) {

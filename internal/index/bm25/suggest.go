@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Suggest returns at most n texts to try in place of a query that found nothing, best first: with unknown words
+// Suggest returns at most n texts to try in place of a query that found nothing, best first: with an unknown word
 // replaced by the closest known ones, at a greater distance than Match tolerates; with phrases as separate words;
-// and with single words left out. A suggestion may find nothing either; the caller should check.
+// and with single words left out. Several words are replaced only beside as many known ones: a query of other words
+// would have nothing in common with the typed one. A suggestion may find nothing either; the caller should check.
 func (x *Index) Suggest(text string, n int) []string {
 	q := parseQuery(text)
 	var list []string
@@ -18,12 +19,19 @@ func (x *Index) Suggest(text string, n int) []string {
 		}
 	}
 	closest := make(map[string][]string) // by unknown word
+	unknown, known := 0, 0               // frame words count as neither
 	for _, c := range q.clauses {
 		for _, p := range c.parts {
-			if _, known := closest[p]; !known && !c.exclude && x.words.termOf(p) == 0 {
+			if x.words.termOf(p) != 0 && !frame[p] {
+				known++
+			} else if closest[p] == nil && !c.exclude && x.words.termOf(p) == 0 {
 				closest[p] = x.closestWords(p, n)
+				unknown++
 			}
 		}
+	}
+	if unknown > max(1, known) {
+		clear(closest)
 	}
 	// The first suggestion replaces every unknown word by its closest one, later ones by the next closest.
 	for rank := range n {
@@ -64,15 +72,17 @@ func (x *Index) Suggest(text string, n int) []string {
 }
 
 // closestWords returns at most n known words that are closest to an unknown word: those with a near
-// spelling, else those with the longest common beginning.
+// spelling, which shares more than two thirds of the letters, else those with the longest common beginning, which is more
+// than two fifths of the word.
 func (x *Index) closestWords(word string, n int) []string {
 	b := best{most: n}
 	x.words.near.eachNear(x.words.list, word, maxEdits(word)+1, func(id uint32, distance int) {
-		t := x.words.termID[id]
-		b.offerCandidate(candidate{term: t, df: x.words.docFreq(t), distance: distance, text: x.words.list[id].text})
+		if t := x.words.termID[id]; 3*distance < utf8.RuneCountInString(word) {
+			b.offerCandidate(candidate{term: t, df: x.words.docFreq(t), distance: distance, text: x.words.list[id].text})
+		}
 	})
-	// No near spelling: try words with the same beginning, of at least 3 bytes.
-	for cut := len(word) - 1; cut >= 3 && len(b.list) == 0; cut-- {
+	// No near spelling: try words with the same beginning, of at least 4 bytes.
+	for cut := len(word) - 1; cut >= 4 && 5*cut > 2*len(word) && len(b.list) == 0; cut-- {
 		if utf8.RuneStart(word[cut]) {
 			b.list = x.completeWord(word[:cut], 0)
 		}
