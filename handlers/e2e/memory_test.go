@@ -67,6 +67,8 @@ func TestMemory(t *testing.T) {
 			b.press("details.edit button")
 			b.says("Saved.")
 			b.says("named Max")
+			b.until("the heading of erasing all in one piece, not in columns",
+				`[...document.querySelector("details.card > summary").childNodes].every((n) => n.nodeType !== Node.TEXT_NODE || !n.data.trim())`)
 			b.open("/chat/" + ada.Conversation("minder"))
 			b.send("What is my dog called?")
 			b.answered("Your dog is called Max.")
