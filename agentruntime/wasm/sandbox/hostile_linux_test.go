@@ -66,7 +66,7 @@ func TestHostile_ModulesStayInside(t *testing.T) {
 		for _, line := range h.logs {
 			logged += len(line)
 		}
-		if logged > 32<<10 || strings.Contains(m.Name, "log") && logged == 0 {
+		if logged > 32<<10 {
 			t.Errorf("a module that %s logged %d bytes", m.Name, logged)
 		}
 		for _, c := range h.calls {
