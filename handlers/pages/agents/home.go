@@ -82,7 +82,10 @@ func (d *Directory) home(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	own := d.hub.Own()
 	v := templates.HomeView{Here: own, Alive: lists.alive, Goals: d.portal.Goals, Agents: lists.agents, New: lists.new,
-		Used: lists.used, Tags: lists.tags, Elsewhere: pages.FormatNumber(int64(max(d.hub.Count()-own, 0)))}
+		Used: lists.used, Tags: lists.tags}
+	if elsewhere := d.hub.Count() - own; elsewhere > 0 { // the built-in agents of other portals are not counted
+		v.Elsewhere = pages.FormatNumber(int64(elsewhere))
+	}
 	if portals, _ := d.peers.Counts(); portals > 1 {
 		v.Portals = pages.FormatCounted(portals-1, "other portal", "other portals")
 	}
