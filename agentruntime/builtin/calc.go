@@ -133,17 +133,24 @@ var (
 	leadIn = regexp.MustCompile(`(?i)^(?:(?:and|now|then|so|ok|okay|what about|how about)[\s,]+)+`)
 	// A minus sign counts only with a space after it, because "-3 + 5" is a question of its own.
 	operatorFirst = regexp.MustCompile(`(?i)^(?:[+*/×÷^]|[-−–]\s|(?:plus|minus|times|multiplied by|divided by|over|squared|cubed|to the power of|mod)\b)`)
+	// verbFirst is a step such as "add 10". "Add 10 to 20" is a question of its own.
+	verbFirst = regexp.MustCompile(`(?i)^(add|subtract|take away|multiply by|divide by)\s+` +
+		`(-?\d[\d.,]*\s?[\pL°µ%$€£]*?)[\s.!?]*$`)
+	operators = map[string]string{"add": "+", "subtract": "-", "take away": "-", "multiply by": "*", "divide by": "/"}
 	// "in 3 weeks" is a question of its own, "in km" is not.
 	conversion = regexp.MustCompile(`(?i)^(?:(?:in|to|into|as)\s+(?:an?\s+)?[\pL°µ%][^\d]*[²³23]?)\??$`)
 	reference  = regexp.MustCompile(`(?i)\b(?:that|it|the (?:last |previous )?(?:result|answer|number|total|sum)|ans)\b`)
 )
 
-// followUp completes a partial question, such as "plus 10%" or "and in km?", with the previous result;
+// followUp completes a partial question, such as "plus 10%", "add 10" or "and in km?", with the previous result;
 // false if question stands on its own.
 func followUp(question, before string) (string, bool) {
 	rest := leadIn.ReplaceAllString(strings.TrimSpace(question), "")
 	if operatorFirst.MatchString(rest) || conversion.MatchString(rest) {
 		return "(" + before + ") " + rest, true
+	}
+	if m := verbFirst.FindStringSubmatch(rest); m != nil {
+		return "(" + before + ") " + operators[strings.ToLower(m[1])] + " " + m[2], true
 	}
 	return "", false
 }

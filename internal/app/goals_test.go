@@ -16,6 +16,7 @@ import (
 	"agentsite/handlers/api/goals"
 	"agentsite/internal/app"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/racetest"
 )
 
 // startGoal gives a goal to a team and returns its id.
@@ -71,6 +72,19 @@ func kindsOf(list []goals.Event) (kinds []string) {
 		kinds = append(kinds, k)
 	}
 	return kinds
+}
+
+// A step on the result before it goes to the calculator, also if a program that does not understand it is asked first.
+func TestGoals_AStepFollowsAResult(t *testing.T) {
+	t.Parallel()
+	racetest.Skip(t)
+	ada := apptest.Start(t, apptest.WithPrograms).User(t, "ada")
+	id := startGoal(ada, map[string]any{"goal": "What is 15% of 80? Then add 10.", "recruit": "here"})
+	list := followGoal(t, ada, id)
+	if got := readGoal(ada, id); got.State != "concluded" || !strings.Contains(got.Conclusion, "**22**") ||
+		strings.Contains(got.Conclusion, "Send an amount") {
+		t.Errorf("%s\n%q", got.Conclusion, kindsOf(list))
+	}
 }
 
 // A person gives a goal; the built-in agents work on its parts without a model, and the goal concludes with their

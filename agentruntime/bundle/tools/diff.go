@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-const diffHelp = "Send two texts with a line of `---` between them, or each in a block of three backticks, and get " +
-	"the " +
-	"differences. Send a text and then a patch with lines of `@@` in the same way, and get the changed text."
+const diffHelp = notUnderstood + "Send two texts with a line of `---` between them, or each in a block of three " +
+	"backticks, and get the differences. Send a text and then a patch with lines of `@@` in the same way, and get the changed text."
 
 const (
 	// maxCells bounds the table of a comparison: the product of the numbers of lines.
@@ -29,7 +28,7 @@ func answerDiff(text string) string {
 		}
 		out, err := applyPatch(before, after)
 		if err != nil {
-			return "The patch does not fit: " + err.Error() + "."
+			return "I cannot apply the patch, as it does not fit: " + err.Error() + "."
 		}
 		return "```\n" + out + "\n```"
 	}

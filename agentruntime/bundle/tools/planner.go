@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-const plannerHelp = "Send one of these:\n\n" +
+const plannerHelp = notUnderstood + "Send one of these:\n\n" +
 	"- `deadline 2027-03-01: design 5d, build 10d, test 3d` plans backwards in working days, `start 2026-12-01: …` " +
 	"forwards\n" +
 	"- `every 2 weeks from 2026-12-01, 6 times` lists the dates; also days, workdays, months and years\n\n" +
@@ -64,7 +64,7 @@ func answerPlanner(text string) string {
 	if m := planLine.FindStringSubmatch(text); m != nil {
 		day, err := time.Parse(time.DateOnly, m[2])
 		if err != nil {
-			return m[2] + " is no date. Write year-month-day."
+			return "I cannot plan that: " + m[2] + " is no date. Write year-month-day."
 		}
 		word := strings.ToLower(m[1])
 		return planSteps(day, word != "start" && word != "begin", m[3], free)
@@ -101,7 +101,7 @@ func readSteps(text string) (list []step, wrong string) {
 		list = append(list, step{m[1], days})
 	}
 	if len(list) == 0 || len(list) > maxSteps {
-		return nil, "Name 1 to " + strconv.Itoa(maxSteps) + " steps."
+		return nil, "name 1 to " + strconv.Itoa(maxSteps) + " steps."
 	}
 	return list, ""
 }
@@ -110,7 +110,7 @@ func readSteps(text string) (list []step, wrong string) {
 func planSteps(day time.Time, backwards bool, text string, free calendar) string {
 	list, wrong := readSteps(text)
 	if wrong != "" {
-		return wrong
+		return "I cannot plan that: " + wrong
 	}
 	all := 0
 	for _, s := range list {
@@ -150,7 +150,7 @@ func listDates(m []string, free calendar) string {
 	first, err := time.Parse(time.DateOnly, m[3])
 	times, _ := strconv.Atoi(m[4]) // at most three digits
 	if err != nil || every == 0 || times == 0 || times > maxDates {
-		return "Give a date as year-month-day, and 1 to " + strconv.Itoa(maxDates) + " times."
+		return "I cannot list these dates: give a date as year-month-day, and 1 to " + strconv.Itoa(maxDates) + " times."
 	}
 	var rows [][]string
 	for i := range times {

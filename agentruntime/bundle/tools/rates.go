@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-const ratesHelp = "Send an amount with a currency or unit, such as `100 EUR in USD`, `250 DKK` for a table, `12 lb` " +
-	"for all " +
-	"units of weight, or `100 EUR in USD at 1.12` to use your own rate. `rates` lists the currencies."
+const ratesHelp = notUnderstood + "Send an amount with a currency or unit, such as `100 EUR in USD`, `250 DKK` for a " +
+	"table, `12 lb` for all units of weight, or `100 EUR in USD at 1.12` to use your own rate. `rates` lists the currencies."
 
 // ratesNote stands below every conversion of money.
 const ratesNote = "Reference rates of the European Central Bank of " + RatesDay +
@@ -82,8 +81,8 @@ func answerRates(text string) string {
 			"of " +
 			m[4] + "."
 	case rates[to] == 0:
-		return "There is no rate for " + to + ". Give your own, such as `" + formatMoney(amount) + " " + from + " " +
-			"in " + to +
+		return "I cannot convert that: there is no rate for " + to + ". Give your own, such as `" +
+			formatMoney(amount) + " " + from + " in " + to +
 			" at 1.5`. `rates` lists the currencies that are known."
 	}
 	rate := rates[to] / rates[from]
@@ -124,7 +123,7 @@ func convertUnits(amount float64, from, to string) string {
 		if to != "" {
 			other := slices.IndexFunc(m.units, func(u unit) bool { return unitNamed(u.name, to) })
 			if other < 0 {
-				return to + " is no unit of " + m.name + " that is known here."
+				return "I cannot convert that: " + to + " is no unit of " + m.name + " that is known here."
 			}
 			u := m.units[other]
 			return formatNumber(amount) + " " + m.units[at].name + " = **" + shortNumber(base/u.size) + " " +

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-const summaryHelp = "Send a text in Markdown or plain words, and get its outline, its main sentences, its open " +
-	"tasks and its " +
-	"links. It works by rules and invents nothing: every sentence is one of the text."
+const summaryHelp = "I cannot summarise so little. Send a text in Markdown or plain words, and get its outline, its " +
+	"main sentences, its open tasks and its links. It works by rules and invents nothing: every sentence is one of the text."
 
 var (
 	linkForm = regexp.MustCompile(`\[([^\]]+)\]\((https?://[^)\s]+)[^)]*\)`)

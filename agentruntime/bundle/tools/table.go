@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-const tablesHelp = "Send a table as CSV or JSON, and below or above it a query, such as\n\n" +
+const tablesHelp = notUnderstood + "Send a table as CSV or JSON, and below or above it a query, such as\n\n" +
 	"```\nselect city, sum(amount) where amount > 10 group by city order by sum(amount) desc limit 5\n```\n\n" +
 	"Without a query you get its columns. A later query without a table is about the last one. " +
 	"End with `as csv` to get the rows as a file. " +
@@ -40,7 +40,7 @@ func answerTables(text string, earlier []string) Reply {
 	q, asFile := cutFileWish(q)
 	switch {
 	case err != nil:
-		return Reply{Text: "The table cannot be read: " + err.Error() + "."}
+		return Reply{Text: "I cannot read the table: " + err.Error() + "."}
 	case t == nil:
 		return Reply{Text: tablesHelp}
 	case q == "" && !asFile:
@@ -54,7 +54,7 @@ func answerTables(text string, earlier []string) Reply {
 		}
 	}
 	columns := strings.Join(t.head, ", ")
-	return Reply{Text: "The query cannot be used: " + err.Error() + ". The columns are " + columns + "."}
+	return Reply{Text: "I cannot use the query: " + err.Error() + ". The columns are " + columns + "."}
 }
 
 // cutFileWish removes the "as csv" at the end of a query.

@@ -10,6 +10,10 @@ import (
 // Names are the names of the programs, which are those of their agents.
 var Names = []string{"tables", "diff", "rates", "planner", "summary"}
 
+// notUnderstood begins the answer to a message that a program does not understand; the forms that it reads follow. Such
+// an answer, and one that begins with "I cannot", tells a team that the program did not do the work.
+const notUnderstood = "I did not understand that. "
+
 // Reply is the answer of a program: a text in Markdown and, if it has a FileName, a file.
 type Reply struct {
 	Text, FileName, File string

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"agentsite/internal/team/rules"
 )
 
 const sales = "city,amount,day\nRome,12,2026-01-02\nOslo,7,2026-01-03\nRome,3.5,2026-01-04\n\"Santa Fe, " +
@@ -70,6 +72,26 @@ func TestAnswer(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s of %q:\n%s\nlacks %q", c.program, c.text, got, want)
 			}
+		}
+	}
+}
+
+// A program says by its first words that it did not do the work, so that a team asks another agent.
+func TestAnswer_SaysThatItDidNotDoTheWork(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ program, text string }{
+		{"tables", "Add 10."}, {"tables", sales + "select town"}, {"tables", `[{"a":`}, {"diff", "Add 10."},
+		{"diff", "one\n---\n@@ -1,1 +1,1 @@\n-two\n+2"}, {"rates", "Add 10."}, {"rates", "5 km in kg"},
+		{"rates", "3 EUR in XXX"}, {"rates", "5 apples"}, {"planner", "Add 10."}, {"planner", "deadline 2026-12-28: design"},
+		{"planner", "deadline 2026-13-28: design 2d"}, {"planner", "every 0 days from 2026-01-31, 3 times"}, {"summary", "Add 10."},
+	} {
+		if got := Answer(c.program, c.text, nil).Text; !rules.IsRefusal(got) {
+			t.Errorf("%s of %q is no refusal:\n%s", c.program, c.text, got)
+		}
+	}
+	for program, text := range map[string]string{"rates": "100 EUR in USD", "diff": "a\n---\nb", "tables": sales} {
+		if got := Answer(program, text, nil).Text; rules.IsRefusal(got) {
+			t.Errorf("%s of %q is a refusal:\n%s", program, text, got)
 		}
 	}
 }
