@@ -19,7 +19,7 @@ func TestParseEmbeddings(t *testing.T) {
 		{"", "sk-secret", false, Embedder{}, "--embeddings"},
 		{"", "", true, Embedder{}, "--embeddings"},
 		{"http://127.0.0.1/v1", "", false, Embedder{}, "name the model"},
-		{"nomic", "", false, Embedder{}, "name the model"},
+		{"nomic", "", false, Embedder{}, "no address"},
 		{"127.0.0.1:11434/v1,nomic", "", false, Embedder{URL: "http://127.0.0.1:11434/v1", Model: "nomic"}, ""},
 		{"ftp://x/v1,m", "", false, Embedder{}, "no address"},
 		{"https://u:sk-secret@x/v1,m", "", false, Embedder{}, "--embeddings-key"},
