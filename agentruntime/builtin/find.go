@@ -81,6 +81,7 @@ type search struct {
 	offers      []offer
 	pieces      []piece
 	suggestions []string // similar words that agents here use, as the directory suggests
+	others      int      // number of other portals that this portal knows
 	// alike are the results that are similar in meaning, by handle.
 	alike map[string]hub.Result
 }
@@ -133,6 +134,7 @@ func (g *guide) findAgents(ctx context.Context, message string, need []string, w
 			}
 			return nil, fmt.Errorf("search agents: %w", err)
 		}
+		s.others = max(s.others, page.Coverage.Known-1)
 		if i == 1 {
 			s.suggestions = page.Suggestions
 		}

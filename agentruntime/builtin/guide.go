@@ -3,6 +3,8 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -95,6 +97,8 @@ const (
 	// alsoAsked is the similarity to a question that the manual answers from which guide links to it beside agents that
 	// fit better.
 	alsoAsked = 0.45
+	// inPassing is the coverage by a heading below which its section is about something else.
+	inPassing = 0.34
 	// textShare is the weight of words that are in a section's text but not in its heading, because a
 	// manual mentions many things in passing.
 	textShare = 0.6
@@ -104,7 +108,7 @@ const (
 const aboutPortal = "\n\nIf you ask about the portal itself:\n\n"
 
 // isWeak reports that the manual probably does not answer the question.
-func (v verdict) isWeak() bool { return v.heading < 0.34 && v.anywhere < 0.5 }
+func (v verdict) isWeak() bool { return v.heading < inPassing && v.anywhere < 0.5 }
 
 // chooseSides decides which of the two answers to give. The rules, in order: a request for an agent
 // gets agents, unless only the manual covers it; a question about the portal gets the manual, unless
@@ -147,8 +151,8 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 		question = splitWords(message)
 	}
 	withoutAgents, withoutSections := r.shownBefore()
-	passages := r.manual.findSections(message, question, maxLinks, withoutSections)
 	v := verdict{intent: classifyMessage(message), need: len(need)}
+	passages := r.manual.findSections(message, question, maxLinks, withoutSections)
 	if v.intent == seek && len(need) == 0 && askCue.MatchString(plainLine(message)) {
 		v.intent = ask // A question about how to find agents is about the portal.
 	}
@@ -178,6 +182,10 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 				r.writeOffers(s, message, 2) + "\n\nFrom the manual:\n\n" +
 				excerptAnswer(passages, briefExcerpt, r.base),
 			nil
+	case manual && len(passages) > 0 && v.intent == unsure && (v.isWeak() || v.heading < inPassing &&
+		slices.Contains(aboutSearch, passages[0].urlPath()) && !containsSome(question, searchWords)):
+		// A task that nobody does. The person is searching already, so how to search is no answer.
+		return r.writeNothing(s, message) + aboutPortal + readOn(passages, "", r.base), nil
 	case manual && len(passages) > 0:
 		answer := excerptAnswer(passages, maxExcerpt, r.base)
 		if v.isWeak() {
@@ -232,16 +240,23 @@ func (r *reply) writeOffers(s *search, message string, most int) string {
 	}
 	fmt.Fprintf(&b, "\n\nYou can begin with your own words: “%s”", quoteText(message, 300))
 	if coverage < fits {
-		b.WriteString("\n\n" + r.limitHint() + r.browseHint())
+		b.WriteString("\n\n" + r.limitHint() + r.waitHint(message))
 	}
 	return b.String()
 }
 
-// writeNothing returns the answer when neither agents nor sections were found, with other words to try.
+// writeNothing returns the answer when no agents were found: how far the search went, with other words to try.
 func (r *reply) writeNothing(s *search, message string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "I found no agent on this portal and no section of the manual for “%s”.",
-		quoteText(message, maxQuoted))
+	fmt.Fprintf(&b, "I found no agent for “%s”, ", quoteText(message, maxQuoted))
+	switch s.others {
+	case 0:
+		b.WriteString("and this portal knows no other portals.")
+	case 1:
+		b.WriteString("neither on this portal nor on the other one that it knows.")
+	default:
+		fmt.Fprintf(&b, "neither on this portal nor on the %d others that it knows.", s.others)
+	}
 	near := make([]string, 0, len(s.suggestions))
 	for _, w := range s.suggestions {
 		if !stopWords[w] {
@@ -253,7 +268,14 @@ func (r *reply) writeNothing(s *search, message string) string {
 	} else {
 		b.WriteString(" No agent here uses words near it.")
 	}
-	return b.String() + "\n\n" + r.limitHint() + r.browseHint()
+	return b.String() + "\n\n" + r.limitHint() + r.waitHint(message)
+}
+
+// waitHint says how to hear of an agent for a message for which there is none yet, and how to register one.
+func (r *reply) waitHint(message string) string {
+	query := url.QueryEscape(cutBytes(strings.Join(strings.Fields(message), " "), maxQueryBytes))
+	return "To hear when one comes, save [this search](" + r.base + "/agents?q=" + query + "): your account page then " +
+		"counts the new agents that it finds. " + r.browseHint()
 }
 
 // limitHint says that the guide cannot do the work itself, on a portal without a model.

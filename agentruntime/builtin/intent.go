@@ -29,11 +29,14 @@ var (
 		`(?:find|recommend|suggest|get) me\b|looking for\b|(?:can|could) (?:any|some|an)(?:one|body|y agent)\b|(?:an )?agents? (?:that|to|for) )`)
 	// askCue matches a question about the portal.
 	askCue = regexp.MustCompile(`^(?:and |but |so |ok |okay )*(?:how|what|whats|why|where|wheres|when|which|whose|is|are|does|do|did|can|may|could|should|must|will|has|have|am)\b|\b(?:how (?:do|can|to|does|should|many|much|long|often)|what (?:does|is|are|happens|if|do)|where (?:do|is|are|can)|why (?:is|does|do|am|are|can|did))\b`)
+	// doCue matches a task in the form of a question, unless it is about a thing of the portal.
+	doCue = regexp.MustCompile(`^(?:and |but |so |ok |okay )*(?:can|could|will|would) you (?:please )?[a-z]+`)
 	// "Can" with a person asks for an agent, unless the sentence is about a thing of the portal.
 	whoMay        = regexp.MustCompile(`^(?:and |but |so )?who (?:can|could|will|would)\b`)
 	portalMatters = wordSet(`account accounts conversation conversations token tokens password passwords portal backup backups key keys message messages guest guests
 		chat chats profile session sessions operator admin log logs database room rooms invite link`)
-	greeting = wordSet("hi hello hey hallo hola moin yo greetings good morning afternoon evening day there " +
+	questionWords = wordSet("how what where why when which whether explain tell show")
+	greeting      = wordSet("hi hello hey hallo hola moin yo greetings good morning afternoon evening day there " +
 		"guide dear again nice to meet you all everybody how are doing is it going whats up")
 	greetFirst = wordSet("hi hello hey hallo hola moin yo greetings good morning how whats")
 	thanks     = wordSet("thanks thank you thx ty cheers great cool perfect nice super wonderful awesome bye " +
@@ -75,6 +78,8 @@ func classifyMessage(message string) intent {
 		return ask // an example: can others read my conversation
 	case seeks:
 		return seek
+	case doCue.MatchString(line) && !containsSome(ws, portalMatters) && !containsSome(ws, questionWords):
+		return unsure // an example: can you translate a letter
 	case asks:
 		return ask
 	}

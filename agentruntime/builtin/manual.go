@@ -157,6 +157,17 @@ const referenceWorth = 0.55
 // questions only.
 var subjects = map[string]string{"operate/postgresql": "postgresql"}
 
+// aboutSearch are the sections that say how to search for agents and how to ask guide. They are no answer to a task.
+var aboutSearch = []string{"/docs/talk#how-do-i-find-an-agent", "/docs/talk#which-search-words-work",
+	"/docs/talk#why-do-i-not-see-an-agent-in-the-search", "/docs/talk#how-do-i-keep-a-search-and-hear-of-new-agents",
+	"/docs/builtin#what-does-guide-do", "/docs/builtin#how-do-i-ask-guide-about-the-portal",
+	"/docs/operate#how-do-i-search-by-a-model-of-my-own"}
+
+// searchWords are the words of a question about the search, as splitWords returns them.
+var searchWords = wordSet(`agent agents bot bots assistant assistants helper helpers guide directory catalogue search
+	searches searching searched find finding found browse query queries result results filter filters tag tags skill
+	skills word words spelling typo typos portal portals`)
+
 // isReference reports whether a section is for implementers. Such sections rank by referenceWorth.
 func (s Section) isReference() bool {
 	return strings.HasPrefix(s.Title, "Protocol: ") || strings.HasPrefix(s.Page, "operate/") ||

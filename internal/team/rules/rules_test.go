@@ -48,7 +48,8 @@ func TestIsRefusal(t *testing.T) {
 	for answer, want := range map[string]bool{`I did not understand "lie" at character 15`: true, "Send me a status of HTTP": true,
 		"**Sorry**, I can't.": true, "I'm afraid that is beyond me": true, "I cannot do that.": true, "Please provide a text.": true,
 		"Leider nein": true, "One agent fits:\n\n- [Moon]": true,
-		"2 agents fit, the best first:": true, "I call tools. Write the name": true, "**12**": false, "That is not JSON: in line 2": false, "I found 3 birds.": false, "": false,
+		"2 agents fit, the best first:": true, "I found no agent for “x”": true, "No agent here fits all of it.": true,
+		"I call tools. Write the name": true, "**12**": false, "That is not JSON: in line 2": false, "I found 3 birds.": false, "": false,
 		"Sorrel is a herb.": false, "Send mail by SMTP.": false} {
 		if got := rules.IsRefusal(answer); got != want {
 			t.Errorf("%q: %t", answer, got)
