@@ -496,7 +496,7 @@ func AdminFirst(p Page, v AdminWelcome) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = errorSummary(summary(v.Errors, "name", "Name", "accounts", "Who may sign up", "contact", "Contact", "model_url", "Model", "model", "Name of the model", "key", "Key", "url", "Another portal", "confirm", "Settings", "", "Settings")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = errorSummary(summary(v.Errors, "name", "Name of the portal", "accounts", "Who may sign up", "contact", "How people reach you", "model_url", "Address of the model", "model", "Name of the model", "key", "Key", "url", "Another portal to join", "confirm", "Settings", "", "Settings")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -527,11 +527,11 @@ func AdminFirst(p Page, v AdminWelcome) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = field(input{Name: "model_url", Label: "Address", Value: v.ModelURL, Optional: true, Error: v.Errors["model_url"], Hint: "The base of an OpenAI-compatible API, such as Ollama's.", Placeholder: "http://127.0.0.1:11434/v1"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{Name: "model_url", Label: "Address of the model", Value: v.ModelURL, Optional: true, Error: v.Errors["model_url"], Hint: "The base of an OpenAI-compatible API, such as Ollama's.", Placeholder: "http://127.0.0.1:11434/v1"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = field(input{Name: "model", Label: "Its name", Value: v.ModelName, Optional: true, Error: v.Errors["model"], Placeholder: "llama3.2"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{Name: "model", Label: "Name of the model", Value: v.ModelName, Optional: true, Error: v.Errors["model"], Placeholder: "llama3.2"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
