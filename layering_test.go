@@ -218,7 +218,7 @@ var may = map[string][]string{
 	"handlers/pages/goals":    with(leaves, "handlers/api/spending", "internal/team", "internal/team/flow", "templates"),
 	"handlers/pages/manual":   with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/people":   with(leaves, "internal/hub", "internal/profile", "templates"),
-	"handlers/program":        with(leaves, "handlers/pages", "handlers/request", "internal/limit", "templates"),
+	"handlers/program":        with(leaves, "handlers/pages", "handlers/address", "handlers/request", "handlers/respond", "internal/account", "internal/hub", "templates"),
 	"handlers/pages/pictures": with(leaves, "internal/chat", "internal/hub"),
 	"handlers/pages/members":  with(leaves, "internal/chat", "internal/hub", "templates"),
 	"handlers/pages/message":  with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/library", "internal/task", "internal/a2a", "templates"),

@@ -181,10 +181,11 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	attachments := files.New(chats, site)
 	messages := message.New(directory, cfg.Library, site, renderer, cfg.Log)
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
+	programs := program.New(portal, accounts, directory, site, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer,
 		Models: cfg.Models, Halts: cfg.Halts, Hosting: cfg.Hosting, Memories: cfg.Memories, Packages: cfg.Packages,
-		Log: cfg.Log}, cfg.Publications)
+		Commands: programs, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		goals:    goals.New(cfg.Teams, sessions, streams, cfg.URL),
 		operator: operator.New(cfg.Settings, cfg.Attention, cfg.Figures, sessions),
@@ -216,7 +217,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		personal: personalpages.New(cfg.Personal, sessions, site, cfg.Log),
 		members:  members.New(directory, chats, site),
 		pictures: pictures.New(chats, site, messages, cfg.Pictures, cfg.Log),
-		program:  program.New(site, cfg.Log),
+		program:  programs,
 		work:     work.New(directory, cfg.Halts, cfg.Usage, cfg.Ceilings, cfg.Queue, tasks, site),
 		manual:   manual.New(portal, accounts, directory, site, renderer, cfg.Live),
 	}

@@ -222,6 +222,12 @@ func TestRegister_ProgramInFourClicks(t *testing.T) {
 			if eval[bool](b, `document.documentElement.scrollWidth > innerWidth`) {
 				t.Error("the page scrolls sideways")
 			}
+			b.says("Waiting for your program…")
+			shown := eval[string](b, `document.querySelector("[data-copy-source]").textContent`)
+			b.open("/agents/laptop-" + name + "/connect") // a reload shows the same command
+			if again := eval[string](b, `document.querySelector("[data-copy-source]").textContent`); again != shown {
+				t.Errorf("loaded again, the page shows %q, at first %q", again, shown)
+			}
 			clicks++
 			b.click(`[data-copy]`)
 			fetch, command, ok := strings.Cut(eval[string](b, `document.querySelector("[data-copy-source]").textContent`),
@@ -243,6 +249,7 @@ func TestRegister_ProgramInFourClicks(t *testing.T) {
 			}
 			end := runShown(t, command)
 			awaitAlive(t, ann, "laptop-"+name)
+			b.says("Connected: your program answers now.")
 			b.fill("#text", "Are you there?")
 			clicks++
 			b.press(".connect .say button")

@@ -1,5 +1,5 @@
-// Package program has the short page that registers a program on a person's computer as an agent, and the portal's own
-// executable, with which such a program connects.
+// Package program has the short page that registers a program on a person's computer as an agent, the page of the
+// command that connects it, and the portal's own executable, with which such a program connects.
 package program
 
 import (
@@ -11,9 +11,12 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/address"
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
+	"agentsite/internal/account"
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
 	"agentsite/templates"
@@ -29,7 +32,11 @@ const (
 
 // Pages has the page and the file. Create it with New.
 type Pages struct {
+	portal    address.Portal
+	accounts  *account.Service
+	hub       *hub.Service
 	site      *pages.Site
+	tokens    shownTokens
 	addresses *limit.Keyed
 	running   *limit.Concurrent
 	own       *limit.Concurrent // by address
@@ -38,24 +45,27 @@ type Pages struct {
 }
 
 // New returns Pages that serve the executable of this process.
-func New(site *pages.Site, log *slog.Logger) *Pages {
+func New(portal address.Portal, accounts *account.Service, agents *hub.Service, site *pages.Site,
+	log *slog.Logger) *Pages {
 	path, err := os.Executable()
 	if err != nil {
 		log.Warn("the portal cannot offer its executable for download", "error", err)
 	}
-	return &Pages{site: site, path: path, log: log,
+	return &Pages{portal: portal, accounts: accounts, hub: agents, site: site, path: path, log: log,
 		addresses: limit.New(downloadEvery, downloadBurst, maxAddresses), running: limit.NewConcurrent(maxDownloads),
 		own: limit.NewConcurrent(maxOwn)}
 }
 
-// Routes declares both routes.
+// Routes declares the routes.
 func (p *Pages) Routes(r chi.Router) {
 	r.Get("/agents/new/program", p.site.Page(p.showForm))
+	r.Get("/agents/{name}/connect", p.site.Page(p.showCommand))
+	r.Post("/agents/{name}/connect", p.site.Page(p.connectAgent))
 	r.Get("/program", p.site.Page(p.sendProgram))
 }
 
 // showForm asks for the name and the description of the agent. The form goes to the route that registers all agents,
-// which answers with the command that connects the program.
+// which leads to the command that connects the program.
 func (p *Pages) showForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")

@@ -5,13 +5,14 @@ import (
 	"log/slog"
 	"testing"
 
+	"agentsite/handlers/address"
 	"agentsite/internal/fault"
 )
 
 // One address must not hold all places, with which it would keep everyone else from the program.
 func TestBeginDownload_LeavesPlacesToOtherAddresses(t *testing.T) {
 	t.Parallel()
-	p := New(nil, slog.New(slog.DiscardHandler))
+	p := New(address.Portal{}, nil, nil, nil, slog.New(slog.DiscardHandler))
 	var ends []func()
 	for range maxOwn {
 		done, err := p.beginDownload("192.0.2.1")

@@ -395,10 +395,13 @@ func cells() map[string]cell {
 	edit := func(w *world, o object) any {
 		return form("description", "Changed.", "kind", "openai", "endpoint", w.far.Base(agenttest.Echo), "visibility", "public", "model", "echo-1")
 	}
-	linked := func(visibility string) func(*testing.T, *world, string) object {
+	linked := func(visibility string) func(*testing.T, *world, string) object { // one agent for all requests of a cell
+		var once sync.Once
+		name := apptest.Fresh("linked")
 		return func(t *testing.T, w *world, _ string) object {
-			name := apptest.Fresh("linked")
-			w.as["owner"].With(t).Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Dials in.", "kind": "link", "visibility": visibility}, http.StatusCreated)
+			once.Do(func() {
+				w.as["owner"].With(t).Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Dials in.", "kind": "link", "visibility": visibility}, http.StatusCreated)
+			})
 			return object{name: name}
 		}
 	}
@@ -414,6 +417,7 @@ func cells() map[string]cell {
 		out["POST /agents/{name}/edit ["+v+"]"] = cell{object: agent(v), body: edit}
 		out["POST /agents/{name}/edit/check ["+v+"]"] = cell{object: shared[v], body: edit}
 		out["POST /agents/{name}/edit/try ["+v+"]"] = cell{object: shared[v], body: func(w *world, _ object) any { return attempt(w) }}
+		out["GET /agents/{name}/connect ["+v+"]"] = cell{object: linked(v)}
 		out["POST /agents/{name}/connect ["+v+"]"] = cell{object: linked(v), body: fixed(form())}
 		out["POST /agents/{name}/check ["+v+"]"] = cell{object: agent(v), body: fixed(form())}
 		out["POST /agents/{name}/pause ["+v+"]"] = cell{object: agent(v), body: fixed(form("pause", "1"))}

@@ -4,6 +4,7 @@ package agents
 
 import (
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"agentsite/internal/halt"
 	"agentsite/internal/hosting"
 	"agentsite/internal/hub"
+	"agentsite/internal/ident"
 	"agentsite/internal/limit"
 	"agentsite/internal/memory"
 	"agentsite/internal/models"
@@ -42,7 +44,14 @@ type Config struct {
 	Hosting  *hosting.Service
 	Memories *memory.Service
 	Packages *packages.Service
+	Commands Commands
 	Log      *slog.Logger
+}
+
+// Commands makes commands that connect programs. program.Pages implements it.
+type Commands interface {
+	// MakeCommand makes the command for the program of a linked agent, and answers with the way to its page.
+	MakeCommand(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent) error
 }
 
 // Pages are the pages about agents. Create them with New.
@@ -91,6 +100,7 @@ type Form struct {
 	markup   *markup.Renderer
 	models   *models.Service
 	hosting  *hosting.Service
+	commands Commands
 }
 
 // Owner has the pages of an agent that only its owners see.
@@ -115,7 +125,7 @@ func New(cfg Config, publications Publications) *Pages {
 			site: cfg.Site, markup: cfg.Markup},
 		form: &Form{hosting: cfg.Hosting, portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site,
 			markup: cfg.Markup,
-			models: cfg.Models},
+			models: cfg.Models, commands: cfg.Commands},
 		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, publications: publications,
 			profile: profile, site: cfg.Site},
 		Profile: profile,

@@ -278,8 +278,8 @@ func (d *Form) registerAgent(w http.ResponseWriter, r *http.Request, actor ident
 	if err != nil {
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
-	if isLinked(a, actor) {
-		return d.showCommand(w, r, actor, a, true)
+	if a.Kind == hub.Link && a.Status.State == hub.Active && a.OwnedBy(actor) { // its program may be connected now
+		return d.commands.MakeCommand(w, r, actor, a)
 	}
 	return respond.SeeOther(w, r, "/agents/"+a.Name)
 }
@@ -365,7 +365,6 @@ func (d *Form) declareRoutes(r chi.Router) {
 	r.Post("/agents/{name}/edit", d.site.Page(d.saveAgent))
 	r.Post("/agents/{name}/edit/check", d.site.Page(d.checkEdit))
 	r.Post("/agents/{name}/edit/try", d.site.Page(d.tryEdit))
-	r.Post("/agents/{name}/connect", d.site.Page(d.connectAgent))
 }
 
 // offerModels adds the named models that the actor's agents may use.
