@@ -53,7 +53,8 @@ type Time struct {
 // Provenance shows where an agent or portal is and whether it works, beside its name.
 type Provenance struct {
 	Portal     string // host of the agent's portal; "" for this portal
-	Verified   bool
+	Verified   bool   // the address of that portal is proven
+	Proof      string // of the agent's address: proved or unproven; "" if it needs none or only its portal claims one
 	Live       string // alive, needs_auth, wrong_protocol, unreachable, unknown; "" shows no live state (people)
 	LiveReason string // one short sentence on the liveness, may be empty
 }
@@ -90,7 +91,6 @@ type AgentCard struct {
 	Own         bool     // one of the portal's own agents
 	Lookalike   bool     // of another portal, with the title of an own one
 	By, ByHref  string   // the owner or publisher, and the page about them, both may be empty
-	Proof       string   // proved or unproven; "" without an address that could be proven
 	Users       int      // people that used it this week
 }
 
@@ -113,16 +113,10 @@ func shortRef(ref string) string {
 	return name
 }
 
-func provenTitle(v AgentCard) string {
-	if v.Provenance.Portal != "" {
-		return "Signed by its portal, whose address is verified"
-	}
-	return "Its address belongs to its owner"
-}
-
-func unprovenTitle(v AgentCard) string {
-	if v.Provenance.Portal != "" {
-		return "Its portal has not proven its address"
+// unprovenTitle explains the mark "unproven" of an agent's address.
+func unprovenTitle(v Provenance) string {
+	if v.Portal != "" {
+		return "Its portal does not say that its owner may list it"
 	}
 	return "Its owner has not proven that the address belongs to them"
 }

@@ -20,6 +20,9 @@ func (d *Site) Provenance(a hub.Agent) templates.Provenance {
 	if a.Elsewhere() && d.hub.Source(a).Silent {
 		p.Live, p.LiveReason = string(hub.Unreachable), NoAnswer
 	}
+	if a.Kind != hub.Builtin && (a.Proof.State == hub.Proved || a.Proof.State == hub.Unproven) {
+		p.Proof = a.Proof.State
+	}
 	return p
 }
 
@@ -47,12 +50,6 @@ func (d *Site) Card(a hub.Agent, matched ...string) templates.AgentCard {
 		card.By = a.Publisher
 	case a.OwnerName != "" && !a.Elsewhere():
 		card.By, card.ByHref = a.OwnerName, "/people/"+a.OwnerName
-	}
-	switch {
-	case a.Elsewhere() && a.Signed(), a.Proof.State == hub.Proved:
-		card.Proof = hub.Proved
-	case a.Elsewhere(), a.Proof.State == hub.Unproven:
-		card.Proof = hub.Unproven
 	}
 	return card
 }

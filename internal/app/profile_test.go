@@ -102,7 +102,15 @@ func TestProfile_IsPrivateUntilShown(t *testing.T) {
 	if m, err := png.Decode(strings.NewReader(a.Body)); err != nil || m.Bounds().Dx() != 128 || m.Bounds().Dy() != 128 {
 		t.Errorf("the picture is %v, %v", m, err)
 	}
-	ada.Must(http.MethodPost, "/account/profile", url.Values{"display_name": {"Ada L."}}, http.StatusSeeOther)
+	const onlyYou = "Only you see your picture and display name. Choose"
+	if body := ada.Must(http.MethodGet, "/account", nil, http.StatusOK).Body; strings.Contains(body, onlyYou) {
+		t.Error("a profile that is shown is called hidden")
+	}
+	a = ada.Must(http.MethodPost, "/account/profile", url.Values{"display_name": {"Ada L."}}, http.StatusSeeOther)
+	if body := ada.Must(http.MethodGet, a.Header.Get("Location"), nil, http.StatusOK).Body; !strings.Contains(body,
+		"Your profile is saved. Only you see") || !strings.Contains(body, onlyYou) {
+		t.Error("the account page does not say that only its owner sees the profile")
+	}
 	hidden(guest)
 	guest.Must(http.MethodGet, own.Picture, nil, http.StatusNotFound)
 }

@@ -65,6 +65,7 @@ var done = map[string]string{
 	"email":         "Your mail address is saved.",
 	"password":      "Your password is changed. You are signed out everywhere else.",
 	"profile":       "Your profile is saved.",
+	"profile-own":   "Your profile is saved. Only you see your picture and display name.",
 	"notices":       "Saved. The bell lists the kinds you chose.",
 	"push":          "This browser gets your notices.",
 	"push-ended":    "No more notices are sent.",

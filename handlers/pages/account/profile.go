@@ -86,6 +86,9 @@ func (d *Pages) setProfile(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err == nil {
 		err = d.setPicture(r, actor, in.Get("picture_remove") != "")
 	}
+	if err == nil && in.Get("shown") == "" {
+		return respond.SeeOther(w, r, "/account?done=profile-own#profile")
+	}
 	if err == nil {
 		return respond.SeeOther(w, r, "/account?done=profile")
 	}
