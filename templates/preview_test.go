@@ -271,7 +271,7 @@ func samples() map[string]templ.Component {
 		"conversation-done":  Conversation(samplePage("/chat/01JD", "Guide"), closedChat),
 		"chat-settings":      ChatSettings(samplePage("/chat/01JC/settings", "Settings"), sampleChatSettings()),
 		"chat-message":       MessagePage(samplePage("/chat/01JC/m/15", "Message"), sampleMessagePage()),
-		"login":              Login(flash, LoginView{Name: "ada", Next: "/chat", Errors: FieldErrors{"": "Name and password do not fit together."}}),
+		"login":              Login(flash, LoginView{Name: "ada", Next: "/chat", Chats: GuestChats{Count: 3, Take: true}, Errors: FieldErrors{"": "Name and password do not fit together."}}),
 		"signup":             Signup(guestPage("/signup", "Sign up"), SignupView{Policy: "invite", MinPassword: 10, Errors: FieldErrors{"name": "This name is taken.", "invite": "This code has been used."}}),
 		"signup-setup":       Signup(guestPage("/signup", "Set up"), SignupView{Setup: "token", MinPassword: 10}),
 		"signup-closed":      Signup(guestPage("/signup", "Sign up"), SignupView{Policy: "closed"}),

@@ -38,6 +38,9 @@ type Rooms interface {
 	Join(ctx context.Context, id string, m Member, linkID string, event Message) (Message, error)
 	Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event Message) (Message, error)
 	SetRole(ctx context.Context, id, memberKind, memberID, role string, event Message) (Message, error)
+	// ReplaceGuest puts the person m in the place of a guest, with the guest's role and personal settings. A NotFound
+	// fault if the person is or was a member or is invited, or if the guest is no member.
+	ReplaceGuest(ctx context.Context, id, guestID string, m Member, event Message) (Message, error)
 	// SetMine stores the personal settings of a member: Pinned, Archived, Notify.
 	SetMine(ctx context.Context, id, memberKind, memberID string, m Mine) error
 	// DeleteRoom deletes a conversation with its messages, members, links and tasks.

@@ -175,6 +175,19 @@ func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role stri
 	})
 }
 
+// ReplaceGuest implements chat.Rooms.
+func (d *Chats) ReplaceGuest(ctx context.Context, id, guestID string, m chat.Member,
+	event chat.Message) (chat.Message, error) {
+	return d.roomEvent(ctx, id, event, func(t engine.Tx) error {
+		d.members.Invalidate(t)
+		return changeMember(t, `UPDATE members SET kind = ?1, member_id = ?2, handle = ?3
+			WHERE conversation_id = ?4 AND kind = 'guest' AND member_id = ?5 AND left_at = 0
+			AND NOT EXISTS (SELECT 1 FROM members WHERE conversation_id = ?4 AND kind = ?1 AND member_id = ?2)
+			AND NOT EXISTS (SELECT 1 FROM room_invitations WHERE conversation_id = ?4 AND person_id = ?2)`,
+			m.Kind, m.ID, m.Handle, id, guestID)
+	})
+}
+
 // SetMine implements chat.Rooms. A member who left is a NotFound fault.
 func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
 	now := clock.Milli(clock.Now())

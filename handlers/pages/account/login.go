@@ -2,12 +2,14 @@ package account
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/account"
+	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -18,11 +20,16 @@ func (d *Pages) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if actor.IsPerson() {
 		return respond.SeeOther(w, r, request.OwnPath(next, "/account"))
 	}
-	return d.showLogin(w, r, actor, http.StatusOK, templates.LoginView{Next: next})
+	return d.showLogin(w, r, actor, http.StatusOK, templates.LoginView{Next: next,
+		Chats: templates.GuestChats{Take: true}})
 }
 
 func (d *Pages) showLogin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.LoginView) error {
+	var err error
+	if v.Chats.Count, err = countGuestChats(r, d.chat, actor); err != nil {
+		return err
+	}
 	v.Reason, v.Policy, v.Mail = loginReason(v.Next), string(d.accounts.Policy()), d.accounts.CanMail()
 	return d.site.Render(w, r, code, templates.Login(d.site.Frame(r, actor, "Log in"), v))
 }
@@ -62,7 +69,8 @@ func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	v := templates.LoginView{Name: in.Get("name"), Next: request.OwnPath(in.Get("next"), "")}
+	v := templates.LoginView{Name: in.Get("name"), Next: request.OwnPath(in.Get("next"), ""),
+		Chats: readGuestChats(in)}
 	secret, err := d.accounts.LogIn(r.Context(), actor, v.Name, in.Get("password"))
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
@@ -72,8 +80,35 @@ func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 		v.Errors = messages
 		return d.showLogin(w, r, actor, code, v)
 	}
+	if err := d.takeOver(r, actor, secret, v.Chats); err != nil {
+		return err
+	}
 	d.sessions.SetCookie(w, secret)
 	return respond.SeeOther(w, r, request.OwnPath(v.Next, "/"))
+}
+
+// countGuestChats returns how many conversations of a guest an account would take over, 0 for other actors.
+func countGuestChats(r *http.Request, chats *chat.Service, actor ident.Actor) (int, error) {
+	list, err := chats.GuestRooms(r.Context(), actor)
+	return len(list), err
+}
+
+// readGuestChats reads the choice of a form that templates.GuestChats made.
+func readGuestChats(in url.Values) templates.GuestChats {
+	return templates.GuestChats{Take: in.Get("take_chats") == "on"}
+}
+
+// takeOver gives the conversations of the guest who logs in to the account with the session secret, if the form said
+// so. Only the cookie of the request, which names actor, proves whose conversations these are.
+func (d *Pages) takeOver(r *http.Request, actor ident.Actor, secret string, v templates.GuestChats) error {
+	if !v.Take || actor.Kind != ident.Guest || actor.ID == "" {
+		return nil
+	}
+	person, err := d.accounts.Authenticate(r.Context(), secret, actor.Addr)
+	if err != nil {
+		return err
+	}
+	return d.chat.TakeOver(r.Context(), person, actor)
 }
 
 func (d *Pages) logout(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -101,11 +136,16 @@ func (d *Pages) signupForm(w http.ResponseWriter, r *http.Request, actor ident.A
 		}
 	}
 	return d.showSignup(w, r, actor, http.StatusOK,
-		templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup"), Next: request.OwnPath(q.Get("next"), "")})
+		templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup"), Next: request.OwnPath(q.Get("next"), ""),
+			Chats: templates.GuestChats{Take: true}})
 }
 
 func (d *Pages) showSignup(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.SignupView) error {
+	var err error
+	if v.Chats.Count, err = countGuestChats(r, d.chat, actor); err != nil {
+		return err
+	}
 	v.Policy, v.MinPassword, v.CanMail = string(d.accounts.Policy()), account.MinPassword, d.accounts.CanMail()
 	title := "Sign up"
 	if v.Setup != "" {
@@ -121,7 +161,7 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	v := templates.SignupView{Name: in.Get("name"), Email: strings.TrimSpace(in.Get("email")),
 		Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup")),
-		Next: request.OwnPath(in.Get("next"), "")}
+		Next: request.OwnPath(in.Get("next"), ""), Chats: readGuestChats(in)}
 	invite := v.Invite
 	if v.Setup != "" {
 		invite = v.Setup
@@ -144,13 +184,17 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if a.Operator && v.Next == "" {
 		next = "/admin/welcome"
 	}
-	return d.signIn(w, r, a, next)
+	return d.signIn(w, r, actor, a, v.Chats, next)
 }
 
 // signIn starts a session for an account after its owner has authenticated.
-func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account, next string) error {
+func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, actor ident.Actor, a account.Account,
+	chats templates.GuestChats, next string) error {
 	secret, err := d.accounts.StartSession(r.Context(), a)
 	if err != nil {
+		return err
+	}
+	if err := d.takeOver(r, actor, secret, chats); err != nil {
 		return err
 	}
 	d.sessions.SetCookie(w, secret)
@@ -165,11 +209,16 @@ func (d *Pages) resetForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return d.site.Render(w, r, http.StatusOK,
 			templates.ResetMail(d.site.Frame(r, actor, "Forgot your password?"), templates.ResetMailView{}))
 	}
-	return d.showReset(w, r, actor, http.StatusOK, templates.ResetView{Token: link, Invalid: link == ""})
+	return d.showReset(w, r, actor, http.StatusOK, templates.ResetView{Token: link, Invalid: link == "",
+		Chats: templates.GuestChats{Take: true}})
 }
 
 func (d *Pages) showReset(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.ResetView) error {
+	var err error
+	if v.Chats.Count, err = countGuestChats(r, d.chat, actor); err != nil {
+		return err
+	}
 	v.MinPassword = account.MinPassword
 	return d.site.Render(w, r, code, templates.Reset(d.site.Frame(r, actor, "New password"), v))
 }
@@ -179,7 +228,7 @@ func (d *Pages) reset(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	v := templates.ResetView{Token: in.Get("token")}
+	v := templates.ResetView{Token: in.Get("token"), Chats: readGuestChats(in)}
 	a, err := d.accounts.Reset(r.Context(), actor, v.Token, in.Get("password"))
 	if fault.Is(err, fault.NotFound) {
 		return d.showReset(w, r, actor, http.StatusNotFound, templates.ResetView{Invalid: true})
@@ -192,7 +241,7 @@ func (d *Pages) reset(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 		v.Errors = messages
 		return d.showReset(w, r, actor, code, v)
 	}
-	return d.signIn(w, r, a, "/account?done=password")
+	return d.signIn(w, r, actor, a, v.Chats, "/account?done=password")
 }
 
 // mailReset sends a reset link to the account's stored e-mail address. The answer does not reveal whether
