@@ -54,9 +54,9 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 	case public == 0:
 		r.Add(Agents, OK, "", "The portal has no public agents.")
 	case s.Network == "":
-		r.Add(Agents, OK, "", "The portal has %d public agents.", public)
+		r.Add(Agents, OK, "", "The portal has %s.", counted(public, "public agent", "public agents"))
 	default:
-		r.Add(Agents, OK, "", "%d of %d public agents are published.", told, public)
+		r.Add(Agents, OK, "", "Published: %d of %s.", told, counted(public, "public agent", "public agents"))
 	}
 }
 

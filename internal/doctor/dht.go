@@ -48,8 +48,8 @@ func (s Subject) checkDHT(ctx context.Context, r *Report) {
 		r.Add(DHT, Note, "Ask again in a minute.", "The portal has just begun to take part in the DHT.")
 	case d.Nodes == 0:
 		r.Add(DHT, Fault, "Check whether they run an older version, and whether they reach this portal: "+
-			"agentsite doctor there.", "None of the %d portals that answer takes part in the DHT with this one.",
-			active)
+			"agentsite doctor there.", "No portal takes part in the DHT with this one, though %s answered.",
+			counted(active, "portal", "portals"))
 	case d.Sent >= fewSent && d.Failed > d.Sent/2:
 		r.Add(DHT, Fault, "Check whether a firewall or a proxy keeps this portal from calling others; compare "+
 			"with a portal in another network.", "Of %d requests of the DHT %d got no answer.", d.Sent, d.Failed)
@@ -57,7 +57,8 @@ func (s Subject) checkDHT(ctx context.Context, r *Report) {
 		r.Add(DHT, Fault, "agentsite keys list; a portal without a valid key cannot publish.",
 			"The portal has signed nothing yet, so it has no entries in the DHT.")
 	default:
-		r.Add(DHT, OK, "", "%d portals in the table of the DHT, about %d take part; %d own entries, %d records "+
-			"stored for others.", d.Nodes, d.Size, d.Keys, d.Held)
+		r.Add(DHT, OK, "", "%s in the table of the DHT, about %d in all; %s, %s stored for others.",
+			counted(d.Nodes, "portal", "portals"), d.Size, counted(d.Keys, "own entry", "own entries"),
+			counted(d.Held, "record", "records"))
 	}
 }

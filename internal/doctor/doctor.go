@@ -219,3 +219,11 @@ func (f *cappedFindings) addRest() {
 		f.r.Add(f.check, f.level, f.do, "… and %d more like these.", more)
 	}
 }
+
+// counted returns a number with its noun, for example "1 portal".
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
+}

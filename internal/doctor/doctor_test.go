@@ -164,13 +164,13 @@ func TestExamine_NamesEachFault(t *testing.T) {
 		{name: "gossip ended", level: doctor.Fault, check: doctor.Gossip, says: "does not run", change: func(s *doctor.Subject, _ web) {
 			s.Gossip = gossip{By: ":7946", Failures: 3}
 		}},
-		{name: "nobody gossips", level: doctor.Fault, check: doctor.Gossip, says: "none gossips with this one", change: func(s *doctor.Subject, _ web) {
+		{name: "nobody gossips", level: doctor.Fault, check: doctor.Gossip, says: "though 4 portals answered", change: func(s *doctor.Subject, _ web) {
 			s.Gossip = gossip{Running: true, By: "https", Sent: 40, Failed: 40}
 		}},
-		{name: "gossip goes nowhere", level: doctor.Fault, check: doctor.Gossip, says: "Of 40 requests of gossip 30 failed", change: func(s *doctor.Subject, _ web) {
+		{name: "gossip goes nowhere", level: doctor.Fault, check: doctor.Gossip, says: "30 of 40 requests of gossip failed", change: func(s *doctor.Subject, _ web) {
 			s.Gossip = gossip{Running: true, By: "https", Members: 2, Sent: 40, Failed: 30}
 		}},
-		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "that answer takes part in the DHT", change: func(s *doctor.Subject, _ web) {
+		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "No portal takes part in the DHT", change: func(s *doctor.Subject, _ web) {
 			s.DHT = dht{standing: federation.DHTStanding{Sent: 60, Failed: 60}}
 		}},
 		{name: "nobody answers it", level: doctor.Fault, check: doctor.DHT, says: "Of 200 requests of the DHT 180 got no answer", change: func(s *doctor.Subject, _ web) {

@@ -32,11 +32,12 @@ func (s Subject) checkGossip(ctx context.Context, r *Report) {
 	case g.Members == 0 && g.Zone == "":
 		r.Add(Gossip, Fault, "Check whether they run an older version or with --gossip off; a portal with "+
 			"--gossip ADDR gossips only with others that have it too.",
-			"Of the %d portals that answer, none gossips with this one.", active)
+			"No portal gossips with this one, though %s answered.", counted(active, "portal", "portals"))
 	case g.By == "https" && g.Sent >= fewPooled && g.Failed > g.Sent/2:
 		r.Add(Gossip, Fault, "Check whether a firewall or a proxy keeps this portal from calling others.",
-			"Of %d requests of gossip %d failed.", g.Sent, g.Failed)
+			"%d of %d requests of gossip failed.", g.Failed, g.Sent)
 	default:
-		r.Add(Gossip, OK, "", "%d portals gossip with this one, %d are recently gone; %s.", g.Members, g.Gone, zone)
+		r.Add(Gossip, OK, "", "This portal gossips with %s, and %d went away recently; %s.",
+			counted(g.Members, "portal", "portals"), g.Gone, zone)
 	}
 }

@@ -173,14 +173,14 @@ func (s Subject) compareClocks(r *Report, answers []peerAnswer) {
 		}
 	}
 	if len(off) < minClocks {
-		r.Add(Clock, Skipped, "", "Only %d portals gave their time and %d are needed: it is unknown whether "+
-			"this clock is right.", len(off), minClocks)
+		r.Add(Clock, Skipped, "", "Only %s gave the time and %d are needed: it is unknown whether "+
+			"this clock is right.", counted(len(off), "portal", "portals"), minClocks)
 		return
 	}
 	slices.Sort(off)
 	switch median := off[len(off)/2].Round(time.Second); {
 	case median.Abs() < clockOff:
-		r.Add(Clock, OK, "", "The clock agrees with those of %d portals.", len(off))
+		r.Add(Clock, OK, "", "The clock agrees with those of %s.", counted(len(off), "portal", "portals"))
 	case median > 0:
 		r.Add(Clock, Fault, "Set the time by NTP.",
 			"This clock is %s behind those of %d other portals. Beyond a minute, requests of this portal are refused.",
@@ -240,10 +240,11 @@ func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswe
 	}
 	if there == 0 {
 		r.Add(Peers, Fault, "Check this machine's connection, DNS and firewall first.",
-			"None of the %d requested portals answers.", len(answers))
+			"No answer came from %s.", counted(len(answers), "requested portal", "requested portals"))
 		return
 	}
-	r.Add(Peers, OK, "", "%d of %d requested portals answer.", there, len(answers))
+	r.Add(Peers, OK, "", "Answers came from %d of %s.", there,
+		counted(len(answers), "requested portal", "requested portals"))
 }
 
 // isNewer reports whether v is newer than this portal's own head, read again because the head may have
@@ -339,20 +340,22 @@ func reportReplication(r *Report, list []federation.Peer) {
 		}
 		switch {
 		case p.Truncated:
-			cut.addOne("%s lists %d agents, more than its quota: they are not stored here.", p.Host(), p.Listed)
+			cut.addOne("%s lists %s, more than its quota: they are not stored here.", p.Host(),
+				counted(p.Listed, "agent", "agents"))
 		case p.Lag > lagging:
 			late.addOne("A newer state of %s has been waiting for %s: %s", p.Host(), p.Lag.Round(time.Minute),
 				formatFaults(p.Faults))
 		case p.Agents < p.Listed:
-			partly.addOne("%s: %d of %d agents are stored.", p.Host(), p.Agents, p.Listed)
+			partly.addOne("%s: stored are %d of %s.", p.Host(), p.Agents,
+				counted(p.Listed, "agent", "agents"))
 		}
 	}
 	for _, f := range []*cappedFindings{&late, &cut, &partly} {
 		f.addRest()
 	}
 	if portals > 0 {
-		r.Add(Replication, OK, "", "%d of %d agents of %d other portals are stored; the oldest of their heads "+
-			"is %s old.", held, listed, portals, oldest.Round(time.Second))
+		r.Add(Replication, OK, "", "Stored: %d of %s of %s; the oldest head is %s old.", held,
+			counted(listed, "agent", "agents"), counted(portals, "other portal", "other portals"), oldest.Round(time.Second))
 	}
 }
 
