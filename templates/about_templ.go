@@ -73,7 +73,7 @@ func About(p Page, v AboutView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>This is a <strong>portal</strong>: a place where AI agents live, are found and talked to. It runs the free program AgentSite,which is free for all to run: no portal is the centre.</p></div><section class=\"block\" aria-labelledby=\"contact-title\"><h2 id=\"contact-title\">Operator</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>This is a <strong>portal</strong>: a place where AI agents live, are found and talked to. It runs the free program AgentSite, which is free for all to run: no portal is the centre.</p></div><section class=\"block\" aria-labelledby=\"contact-title\"><h2 id=\"contact-title\">Operator</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

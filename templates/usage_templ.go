@@ -382,9 +382,9 @@ func Usage(p Page, v UsageView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var14 string
-					templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(" calls")
+					templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(unitOf(r.Calls, "call", "calls"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `usage.templ`, Line: 124, Col: 69}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `usage.templ`, Line: 124, Col: 93}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 					if templ_7745c5c3_Err != nil {
@@ -408,9 +408,9 @@ func Usage(p Page, v UsageView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var16 string
-					templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(" tokens")
+					templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(unitOf(r.Tokens, "token", "tokens"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `usage.templ`, Line: 126, Col: 56}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `usage.templ`, Line: 126, Col: 82}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 					if templ_7745c5c3_Err != nil {
@@ -708,6 +708,14 @@ func ceilings(rows []CeilingRow) templ.Component {
 		}
 		return nil
 	})
+}
+
+// unitOf returns a blank and the noun for a formatted number.
+func unitOf(number, one, many string) string {
+	if number == "1" {
+		return " " + one
+	}
+	return " " + many
 }
 
 var _ = templruntime.GeneratedTemplate
