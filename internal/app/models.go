@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path/filepath"
 
+	"agentsite/agentruntime/assistant"
 	"agentsite/internal/clock"
 	"agentsite/internal/control"
 	"agentsite/internal/fault"
@@ -31,7 +32,7 @@ func (p *Portal) openModels(ctx context.Context, keys *ident.Keys) error {
 	}
 	p.library = library.New(p.db.Library, libraryContents{p}, documents{p.documents, p.log})
 	p.models = models.New(models.Config{Store: p.db.Models, Sealer: keys, Set: p.set.Model, SetKey: p.set.LLMKey,
-		Addresses: addressPolicy{p.egress}})
+		Addresses: addressPolicy{p.egress}, Watcher: assistantSwitch{p}})
 	if unit := p.set.Budget.Currency; unit != "" && p.set.Model != nil {
 		if _, currency, known := p.prices.Find(p.set.Model.Model, p.set.Model.Price); !known || currency != unit {
 			p.log.Warn("the portal's model is not asked until its price is known in the currency of --model-budget",
@@ -60,6 +61,36 @@ func (n namedModels) NamedModel(ownerID, name string) (model, host string, ok bo
 func (n namedModels) hasDefault() bool {
 	_, ok := n.models.Find("", models.Default)
 	return ok
+}
+
+// assistantSwitch implements models.Watcher: the assistant is there while the portal has a model of its own. It refers
+// to the portal, because the hub is built later.
+type assistantSwitch struct{ portal *Portal }
+
+// PortalModelsChanged implements models.Watcher. It waits until the directory is loaded, which would else overwrite
+// the change. A failure is logged, because the model is stored and the next start tries again.
+func (s assistantSwitch) PortalModelsChanged(ctx context.Context) {
+	p := s.portal
+	select {
+	case <-p.loaded:
+	case <-ctx.Done():
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	change := func() error { return p.hub.RetireBuiltin(ctx, assistant.Name) }
+	if (namedModels{p.models}).hasDefault() {
+		change = func() error { return p.hub.EnsureBuiltin(ctx, assistant.NewDraft()) }
+	}
+	if err := change(); err != nil {
+		p.log.Error("show or hide the assistant", "error", err)
+		return
+	}
+	a, err := p.db.Hub.AgentByName(ctx, assistant.Name)
+	if err == nil {
+		p.hub.Reindex(ctx, a.ID)
+	} else if !fault.Is(err, fault.NotFound) {
+		p.log.Error("find the assistant", "error", err)
+	}
 }
 
 // ownedAgents implements usage.OwnedAgents. It refers to the portal, because the hub is built later.

@@ -40,6 +40,12 @@ type AddressPolicy interface {
 	CheckURL(address string) error
 }
 
+// Watcher reacts to changes of the portal's models. It must not change models itself.
+type Watcher interface {
+	// PortalModelsChanged is called after a model of the portal was created, changed or deleted. Calls do not overlap.
+	PortalModelsChanged(ctx context.Context)
+}
+
 // Config holds the dependencies of a Service.
 type Config struct {
 	Store  Store
@@ -50,6 +56,8 @@ type Config struct {
 	// Addresses decides which addresses accounts may use. Those of the portal's models are not checked, because the
 	// operator chose them.
 	Addresses AddressPolicy
+	// Watcher may be nil.
+	Watcher Watcher
 }
 
 // Service keeps models. It holds all of them in memory, because each call of an agent looks one up. Create it with New
@@ -177,16 +185,45 @@ func (s *Service) List(_ context.Context, actor ident.Actor) ([]Model, error) {
 
 // Create stores a new model of the actor, or of the portal, which only an operator may.
 func (s *Service) Create(ctx context.Context, actor ident.Actor, d Draft, portal bool) (Model, error) {
-	if err := checkActor(actor, portal); err != nil {
+	m, err := newModel(actor, portal)
+	if err != nil {
 		return Model{}, err
+	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	created, err := s.save(ctx, &m, d, s.cfg.Store.CreateModel)
+	if err == nil {
+		s.notify(ctx, created)
+	}
+	return created, err
+}
+
+// Check returns the model that Create would store, or the error for which Create would refuse the draft. It stores
+// nothing.
+func (s *Service) Check(actor ident.Actor, d Draft, portal bool) (Model, error) {
+	m, err := newModel(actor, portal)
+	if err == nil {
+		err = s.apply(&m, d)
+	}
+	if err != nil {
+		return Model{}, err
+	}
+	if _, taken := s.lookup(m.OwnerID, m.Name); taken {
+		return Model{}, fault.New(fault.Conflict, "There is a model with the name %s already.", m.Name)
+	}
+	return m.Model, nil
+}
+
+// newModel returns an empty model of the actor or of the portal, which only an operator may create.
+func newModel(actor ident.Actor, portal bool) (Stored, error) {
+	if err := checkActor(actor, portal); err != nil {
+		return Stored{}, err
 	}
 	m := Stored{Model: Model{ID: ident.NewID(), OwnerID: actor.ID, CreatedAt: clock.Now()}}
 	if portal {
 		m.OwnerID = ""
 	}
-	s.changes.Lock()
-	defer s.changes.Unlock()
-	return s.save(ctx, &m, d, s.cfg.Store.CreateModel)
+	return m, nil
 }
 
 // Update changes a model that the actor may change: an own one with that name or id or, for an operator, the portal's.
@@ -199,24 +236,27 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	before := key{m.OwnerID, m.Name}
 	changed, err := s.save(ctx, &m, d, s.cfg.Store.UpdateModel)
-	if err == nil && before.name != changed.Name {
+	if err != nil {
+		return Model{}, err
+	}
+	if before.name != changed.Name {
 		s.mu.Lock()
 		delete(s.list, before)
 		s.mu.Unlock()
 	}
-	return changed, err
+	s.notify(ctx, changed)
+	return changed, nil
 }
 
-// save applies a draft to m and stores it. The caller holds changes.
-func (s *Service) save(ctx context.Context, m *Stored, d Draft,
-	store func(context.Context, Stored) error) (Model, error) {
+// apply changes m as the draft says, all but the key, and checks the result.
+func (s *Service) apply(m *Stored, d Draft) error {
 	before := m.Model
 	addresses := s.cfg.Addresses
 	if m.IsPortal() {
 		addresses = nil
 	}
 	if err := d.apply(&m.Model, addresses); err != nil {
-		return Model{}, err
+		return err
 	}
 	var c fault.Check
 	c.Field(s.cfg.Set == nil || !m.IsPortal() || m.Name != Default, "name",
@@ -227,7 +267,13 @@ func (s *Service) save(ctx context.Context, m *Stored, d Draft,
 	}
 	moved := before.URL != "" && originOf(before.URL) != originOf(m.URL)
 	c.Field(!m.HasKey || d.Key != nil || !moved, "key", "give the key again, as the address is another")
-	if err := c.Err(); err != nil {
+	return c.Err()
+}
+
+// save applies a draft to m and stores it. The caller holds changes.
+func (s *Service) save(ctx context.Context, m *Stored, d Draft,
+	store func(context.Context, Stored) error) (Model, error) {
+	if err := s.apply(m, d); err != nil {
 		return Model{}, err
 	}
 	if d.Key != nil {
@@ -241,9 +287,16 @@ func (s *Service) save(ctx context.Context, m *Stored, d Draft,
 		return Model{}, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.list[key{m.OwnerID, m.Name}] = *m
+	s.mu.Unlock()
 	return m.Model, nil
+}
+
+// notify calls the watcher after a change of a model. The caller holds changes.
+func (s *Service) notify(ctx context.Context, m Model) {
+	if s.cfg.Watcher != nil && m.IsPortal() {
+		s.cfg.Watcher.PortalModelsChanged(ctx)
+	}
 }
 
 // Delete deletes a model that the actor may change. Agents that name it fail until their owners choose another.
@@ -258,8 +311,9 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, name string) er
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.list, key{m.OwnerID, m.Name})
+	s.mu.Unlock()
+	s.notify(ctx, m.Model)
 	return nil
 }
 

@@ -252,6 +252,9 @@ func TestCreate_ChecksEachField(t *testing.T) {
 		if _, err := s.Create(t.Context(), ada, tt.draft, false); !fault.Is(err, fault.Invalid) || fault.As(err).Fields[tt.field] == "" {
 			t.Errorf("%s: %v", tt.field, err)
 		}
+		if _, err := s.Check(ada, tt.draft, false); fault.As(err).Fields[tt.field] == "" {
+			t.Errorf("%s is checked: %v", tt.field, err)
+		}
 	}
 	d := draft("fast", "c.example/v1/", "m") // a host is enough
 	if m, err := s.Create(t.Context(), ada, d, false); err != nil || m.URL != "https://c.example/v1" {
