@@ -84,13 +84,15 @@ type Config struct {
 	Usage      *usage.Service
 	Ceilings   *usage.Ceilings
 	Models     *models.Service
-	Halts      *halt.Service
-	Personal   *personal.Service
-	Teams      *team.Service
-	Hosting    *hosting.Service
-	Memories   *memory.Service
-	Library    *library.Service
-	Packages   *packages.Service
+	// ModelServers asks servers of models for an operator.
+	ModelServers admin.ModelServers
+	Halts        *halt.Service
+	Personal     *personal.Service
+	Teams        *team.Service
+	Hosting      *hosting.Service
+	Memories     *memory.Service
+	Library      *library.Service
+	Packages     *packages.Service
 	// HostingPolicies knows the hosting policies of other portals; nil knows none.
 	HostingPolicies packageapi.Policies
 	// BundledHash is the hash of the module of the programs that come with the portal.
@@ -202,7 +204,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 			Profile: agentPages.Profile, Grants: cfg.Grants, Library: cfg.Library, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models,
+			Stats: db, Queue: cfg.Queue, Halts: cfg.Halts, Settings: cfg.Settings, Models: cfg.Models, ModelServers: cfg.ModelServers,
 			Attention: cfg.Attention, Figures: cfg.Figures, Teams: adminTeams(cfg.Teams), Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, cfg.Pushes, sessions, searches, db,
 			cfg.Grants, cfg.Usage, cfg.Ceilings, cfg.Models, tasks, cfg.Profiles, site),

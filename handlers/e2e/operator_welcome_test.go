@@ -104,14 +104,19 @@ func TestOperator_FirstPageIsSkippable(t *testing.T) {
 			b.holds("#name", "Agora")
 			b.holds("#contact", "ops@portal.example")
 			b.fill("#model_url", "not an address")
-			b.fill("#model", "m-1")
+			b.fill("#model", "story-1")
+			b.fill("#contact", "typed@portal.example")
 			fails("model_url", "not an address")
+			b.holds("#contact", "typed@portal.example")
+			b.says("Nothing is saved yet.")
 			want.models++
 			base := newModel(t).base()
 			save("the model", func() {
 				b.fill("#model_url", base)
-				b.fill("#model", "m-1")
+				b.fill("#model", "story-1")
 			})
+			b.open("/agents/assistant") // it is there as soon as the portal has a model
+			b.says("Assistant")
 			b.open("/admin/welcome")
 			if eval[bool](b, `Boolean(document.getElementById("model_url"))`) {
 				t.Error("the first page asks for a model that the portal has")

@@ -184,6 +184,15 @@ func (s *Service) Change(ctx context.Context, actor ident.Actor, password string
 func (s *Service) change(ctx context.Context, actor ident.Actor, values Values, password *string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	changes, err := s.changes(ctx, actor, values)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	return s.save(ctx, actor, password, changes)
+}
+
+// changes returns the changes to values that differ from those in effect, or an error if one is not valid.
+func (s *Service) changes(ctx context.Context, actor ident.Actor, values Values) ([]Change, error) {
 	list, err := s.List(ctx, actor)
 	if err != nil {
 		return nil, err
@@ -202,10 +211,16 @@ func (s *Service) change(ctx context.Context, actor ident.Actor, values Values, 
 		}
 		changes = append(changes, Change{Name: st.Name, Value: value, Note: note(st.Value, value)})
 	}
-	if err := c.Err(); err != nil || len(changes) == 0 {
-		return nil, err
+	return changes, c.Err()
+}
+
+// CheckFresh returns the error with which ChangeFresh would refuse values. It stores nothing.
+func (s *Service) CheckFresh(ctx context.Context, actor ident.Actor, values Values) error {
+	if err := s.cfg.Passwords.ConfirmFresh(ctx, actor); err != nil {
+		return err
 	}
-	return s.save(ctx, actor, password, changes)
+	_, err := s.changes(ctx, actor, values)
+	return err
 }
 
 // ChangeFresh is Change for an operator that gave the password a moment ago, such as at sign-up.

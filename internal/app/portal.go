@@ -318,7 +318,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Goals: p.set.Goals, Hooks: p.hooks, Pushes: p.pushes,
-		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, Halts: p.halts, Teams: p.teams,
+		Grants: p.grants, Usage: p.usage, Ceilings: p.ceilings, Models: p.models, ModelServers: modelServers{p}, Halts: p.halts, Teams: p.teams,
 		Meanings: p.shownMeanings(), Personal: p.newPersonal(host), Publications: p.publications(), Connections: p.connections,
 		Hosting: p.hosting, Memories: p.memories, Library: p.library, Packages: p.packages,
 		HostingPolicies: newHostingPolicies(p), BundledHash: bundle.Hash, Peers: p.peers, Servers: p.newServers(),

@@ -45,6 +45,7 @@ type Pages struct {
 	examiner Examiner
 	settings *adjust.Service
 	models   *models.Service
+	servers  ModelServers
 	site     *pages.Site
 	// attention lists the matters that wait, figures has the numbers of each day.
 	attention *attention.Service
@@ -63,7 +64,9 @@ type Config struct {
 	Halts    *halt.Service
 	Settings *adjust.Service
 	Models   *models.Service
-	Site     *pages.Site
+	// ModelServers asks a server of models before its model is stored.
+	ModelServers ModelServers
+	Site         *pages.Site
 	// Attention lists the matters that wait for the operator, Figures has the numbers of each day.
 	Attention *attention.Service
 	Figures   *figures.Service
@@ -82,6 +85,13 @@ type Queue interface {
 	Queue(ctx context.Context, actor ident.Actor) (scheduler.Snapshot, error)
 }
 
+// ModelServers asks the servers of models.
+type ModelServers interface {
+	// AskModel returns a fault with the field url, key or model if the server does not answer, refuses the key or does
+	// not list the model with that name. It makes no model work.
+	AskModel(ctx context.Context, server models.Server, model string) error
+}
+
 // Examiner answers the operator's questions about this portal from its state.
 type Examiner interface {
 	Examine(ctx context.Context, q doctor.Question) (doctor.Report, error)
@@ -90,7 +100,7 @@ type Examiner interface {
 // New returns the pages about the network and for the operator. Their routes are declared by Routes.
 func New(cfg Config, examiner Examiner) *Pages {
 	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
-		queue: cfg.Queue, halts: cfg.Halts, examiner: examiner, settings: cfg.Settings, models: cfg.Models,
+		queue: cfg.Queue, halts: cfg.Halts, examiner: examiner, settings: cfg.Settings, models: cfg.Models, servers: cfg.ModelServers,
 		site: cfg.Site, attention: cfg.Attention, figures: cfg.Figures, teams: cfg.Teams}
 }
 

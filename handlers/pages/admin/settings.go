@@ -8,9 +8,7 @@ import (
 
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
-	"agentsite/handlers/respond"
 	"agentsite/internal/adjust"
-	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/models"
 	"agentsite/templates"
@@ -143,84 +141,4 @@ func (d *Pages) undoSetting(w http.ResponseWriter, r *http.Request, actor ident.
 	}
 	return d.renderSettings(w, r, actor, http.StatusOK, nil,
 		templates.AdminSettings{Saved: settingLabels([]string{name})})
-}
-
-// welcome shows the first page of a new operator.
-func (d *Pages) welcome(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	return d.renderWelcome(w, r, actor, http.StatusOK, nil, templates.AdminWelcome{})
-}
-
-func (d *Pages) renderWelcome(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
-	typed adjust.Values, v templates.AdminWelcome) error {
-	list, err := d.settings.List(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	for _, s := range list {
-		value := s.Value
-		if t, ok := typed[s.Name]; ok {
-			value = t
-		}
-		switch s.Name {
-		case adjust.Name:
-			v.Name, v.NameGiven = value, s.Given
-		case adjust.Contact:
-			v.Contact, v.ContactGiven = value, s.Given
-		case adjust.Accounts:
-			v.Accounts, v.AccountsGiven = value, s.Given
-		}
-	}
-	v.Host = d.portal.Host
-	if _, _, v.HasModel, err = d.ownModel(r, actor); err != nil {
-		return err
-	}
-	return d.site.Render(w, r, code, templates.AdminFirst(d.site.Frame(r, actor, "Set up your portal"), v))
-}
-
-// saveWelcome stores the filled fields of the first page. A part that fails is shown again; the parts before it are
-// kept.
-func (d *Pages) saveWelcome(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
-	if err != nil {
-		return err
-	}
-	values := make(adjust.Values)
-	for _, name := range []string{adjust.Name, adjust.Contact, adjust.Accounts} {
-		if in.Has(name) {
-			values[name] = in.Get(name)
-		}
-	}
-	v := templates.AdminWelcome{URL: in.Get("url"), ModelURL: in.Get("model_url"), ModelName: in.Get("model")}
-	_, err = d.settings.ChangeFresh(r.Context(), actor, values)
-	if err == nil && v.ModelURL+v.ModelName != "" {
-		if err = d.createModel(r, actor, v, in.Get("key")); err == nil {
-			v.ModelURL, v.ModelName = "", "" // made: the form that is shown again must not make it again
-		}
-	}
-	if err == nil && strings.TrimSpace(v.URL) != "" {
-		_, _, err = d.peers.Add(r.Context(), actor, v.URL)
-	}
-	if err == nil {
-		return respond.SeeOther(w, r, "/admin")
-	}
-	messages, code, ok := pages.FieldErrors(w, err)
-	if !ok {
-		return err
-	}
-	v.Errors = messages
-	return d.renderWelcome(w, r, actor, code, values, v)
-}
-
-// createModel makes the model that agents of the portal use if they name none.
-func (d *Pages) createModel(r *http.Request, actor ident.Actor, v templates.AdminWelcome, key string) error {
-	name, draft := models.Default, models.Draft{URL: &v.ModelURL, Model: &v.ModelName}
-	draft.Name = &name
-	if key = strings.TrimSpace(key); key != "" {
-		draft.Key = &key
-	}
-	_, err := d.models.Create(r.Context(), actor, draft, true)
-	if f := fault.As(err); err != nil && f.Fields["url"] != "" {
-		return fault.Field("model_url", f.Fields["url"])
-	}
-	return err
 }
