@@ -1,6 +1,9 @@
 package templates
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A portal without registered agents has those that come with every portal, so nothing says that it has none.
 func TestPortalRow_CountsAgentsInWords(t *testing.T) {
@@ -13,6 +16,18 @@ func TestPortalRow_CountsAgentsInWords(t *testing.T) {
 	} {
 		if got := r.agents(); got != want {
 			t.Errorf("%+v: %q, want %q", r, got, want)
+		}
+	}
+}
+
+// The operator's list has the words of the public one.
+func TestAdminPeers_CountAgentsInWords(t *testing.T) {
+	page := string(render(t, adminPeers(AdminPeers{Rows: []PeerRow{
+		{PortalRow: PortalRow{Agents: "0", HeadAge: "1 min"}}, {PortalRow: PortalRow{Agents: "0"}},
+		{PortalRow: PortalRow{Agents: "3", HeadAge: "1 min"}}}})))
+	for _, want := range []string{">built-in only</td>", ">not known yet</td>", ">3</td>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the list lacks %s", want)
 		}
 	}
 }
