@@ -4,6 +4,7 @@
 package attention
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -192,7 +193,7 @@ func itemOf(f doctor.Finding) (i Item, ok bool) {
 		return i, false
 	}
 	i, ok = places[f.Check]
-	i.Text, i.Do, i.Note = f.Text, f.Do, f.Level == doctor.Note
+	i.Text, i.Do, i.Note, i.Href = f.Text, f.Do, f.Level == doctor.Note, cmp.Or(f.Page, i.Href)
 	return i, ok
 }
 

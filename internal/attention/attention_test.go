@@ -90,7 +90,8 @@ func TestList_NamesEachMatterWithItsPage(t *testing.T) {
 	p := &portal{findings: []doctor.Finding{{Check: doctor.Data, Level: doctor.OK, Text: "fine"},
 		{Check: doctor.Data, Level: doctor.Note, Text: "little disk", Do: "make room"},
 		{Check: doctor.Peers, Level: doctor.Note, Text: "from the doctor, older than the list"},
-		{Check: doctor.Agents, Level: doctor.Fault, Text: "llama is dead"}}}
+		{Check: doctor.Agents, Level: doctor.Fault, Text: "llama is dead"},
+		{Check: doctor.Agents, Level: doctor.Note, Text: "6 agents are silent", Page: "/agents?live=unreachable"}}}
 	s := newService(p)
 	due := func(area attention.Area, href, text string) {
 		t.Helper()
@@ -102,10 +103,11 @@ func TestList_NamesEachMatterWithItsPage(t *testing.T) {
 		t.Errorf("no item %s of %s with the page %s in %+v", text, area, href, list(t, s))
 	}
 	items := list(t, s)
-	if len(items) != 2 || items[0].Note || !items[1].Note || items[1].Do != "make room" {
+	if len(items) != 3 || items[0].Note || !items[1].Note || !items[2].Note || items[1].Do != "make room" {
 		t.Errorf("%+v", items)
 	}
 	due(attention.Overview, "/admin/agents", "llama is dead")
+	due(attention.Overview, "/agents?live=unreachable", "6 agents are silent")
 	p.reports = 2
 	due(attention.Reports, "/admin/reports", "2 reports")
 	p.peers = []federation.Peer{{URL: "https://late.example", State: federation.Pending, Reason: "new"},

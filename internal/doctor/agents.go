@@ -2,15 +2,19 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
 )
 
+// silentPage lists the portal's own agents that do not answer.
+const silentPage = "/agents?live=unreachable,wrong_protocol&portal=local"
+
 // checkAgents checks the portal's own agents: it reports those that do not answer and those that are
-// not published to other portals.
-func (s Subject) checkAgents(ctx context.Context, r *Report) {
+// not published to other portals. quick counts those that do not answer, because their owners mend them.
+func (s Subject) checkAgents(ctx context.Context, r *Report, quick bool) {
 	if s.Agents == nil {
 		return
 	}
@@ -21,6 +25,7 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 	untold := cappedFindings{r: r, check: Agents, level: Note,
 		do: "Nothing, if intended. agentsite doctor --agent NAME has details"}
 	public, told := 0, 0
+	silent, owners := 0, make(map[string]bool)
 	err := s.Agents.AllAgents(ctx, func(a hub.Agent) bool {
 		if a.Portal != "" || !a.Listable() || a.Kind == hub.Builtin { // built-in agents are not published
 			return ctx.Err() == nil
@@ -28,6 +33,9 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 		public++
 		switch {
 		case a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol:
+		case quick:
+			silent++
+			owners[a.OwnerID] = true
 		case a.Kind == hub.Link:
 			away.addOne("The agent %s is not connected.", a.Name)
 		default:
@@ -47,6 +55,11 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 		r.Add(Agents, Fault, "agentsite verify", "The portal's agents cannot be read: %v.", err)
 		return
 	}
+	if silent > 0 {
+		r.Add(Agents, Note, "Their owners mend them; each page names the reason.", "%s of %s not reachable.",
+			counted(silent, "agent", "agents"), counted(len(owners), "person", "people")+isOrAre(silent))
+		r.Findings[len(r.Findings)-1].Page = silentPage
+	}
 	for _, f := range []*cappedFindings{&dead, &away, &untold} {
 		f.addRest()
 	}
@@ -58,6 +71,20 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 	default:
 		r.Add(Agents, OK, "", "Published: %d of %s.", told, counted(public, "public agent", "public agents"))
 	}
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return " is"
+	}
+	return " are"
 }
 
 func deadReason(a hub.Agent) string {

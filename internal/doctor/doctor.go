@@ -34,6 +34,8 @@ type Finding struct {
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Do    string `json:"do,omitempty"`
+	// Page is the path of the portal's page that lists what the text counts, "" without one.
+	Page string `json:"-"`
 }
 
 // Names of the checks, in the order of a report.
@@ -64,7 +66,8 @@ const maxEach = 10
 
 // Add appends a finding. do is the action that solves it; the text is formatted as by fmt.Sprintf.
 func (r *Report) Add(check string, level Level, do, format string, args ...any) {
-	r.Findings = append(r.Findings, Finding{check, level, fmt.Sprintf(format, args...), do})
+	r.Findings = append(r.Findings, Finding{Check: check, Level: level,
+		Text: fmt.Sprintf(format, args...), Do: do})
 }
 
 // Judge sets Healthy: true if there is no fault.
@@ -80,7 +83,8 @@ func (r *Report) Judge() {
 type Question struct {
 	Agent  string // name of one of this portal's agents; "" examines everything
 	Portal string // the other portal's id, host or address; "" examines this portal alone
-	// Quick leaves out the checks that ask other servers or read databases.
+	// Quick leaves out the checks that ask other servers or read databases, and counts agents that do not answer
+	// instead of naming each.
 	Quick bool
 }
 
@@ -193,7 +197,7 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 	s.checkPeers(ctx, &r)
 	s.checkDHT(ctx, &r)
 	s.checkGossip(ctx, &r)
-	s.checkAgents(ctx, &r)
+	s.checkAgents(ctx, &r, q.Quick)
 	r.Judge()
 	return r
 }

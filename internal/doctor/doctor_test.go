@@ -221,6 +221,42 @@ func known(p federation.Peer) func(*doctor.Subject, web) {
 	}
 }
 
+// A quick examination counts the agents that do not answer, in one note.
+func TestExamine_QuickCountsSilentAgents(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		owners []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{"ada"}, "1 agent of 1 person is not reachable."},
+		{[]string{"ada", "ben", "ada", "ada", "ben", "ada"}, "6 agents of 2 people are not reachable."},
+	} {
+		s, _ := well(t, 0)
+		list := agentList{{Name: "alive", Visibility: hub.Public, Kind: hub.A2A, OwnerID: "cy", Liveness: hub.Liveness{State: hub.Alive}}}
+		for i, owner := range tt.owners {
+			kind := hub.A2A
+			if i%2 == 1 {
+				kind = hub.Link
+			}
+			list = append(list, hub.Agent{Name: fmt.Sprint("a", i), Visibility: hub.Public, Kind: kind, OwnerID: owner,
+				Liveness: hub.Liveness{State: hub.Unreachable}})
+		}
+		s.Agents = list
+		got := ""
+		for _, f := range doctor.Examine(t.Context(), s, doctor.Question{Quick: true}).Findings {
+			if strings.Contains(f.Text, "reachable") || strings.Contains(f.Text, "cannot be used") || strings.Contains(f.Text, "not connected") {
+				if got += f.Text; f.Level != doctor.Note || f.Do == "" {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.owners, got, tt.want)
+		}
+	}
+}
+
 // Thousands of the same are one thing to know.
 func TestExamine_IsBounded(t *testing.T) {
 	t.Parallel()
