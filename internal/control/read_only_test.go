@@ -94,6 +94,9 @@ func TestReadOnly_InNamespace(t *testing.T) {
 	if _, err := control.BackupTo(t.Context(), c, to, ""); err != nil {
 		t.Error(err)
 	}
+	if _, err := control.BackupTo(t.Context(), c, to, ""); err == nil || !strings.Contains(err.Error(), "exists already") {
+		t.Errorf("a second backup of the name: %v", err)
+	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
