@@ -36,7 +36,7 @@ func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) erro
 	if err := checkArgs("agent register", args, 1, 1); err != nil {
 		return err
 	}
-	c, err := newClient(ctx, fs)
+	c, err := newOwnerClient(ctx, fs)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func runAgentImport(ctx context.Context, e env, fs *flags, args []string) error 
 
 // runAgentList prints the agents that belong to the token's account.
 func runAgentList(ctx context.Context, e env, fs *flags, _ []string) error {
-	c, err := newClient(ctx, fs)
+	c, err := newOwnerClient(ctx, fs)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func runAgentRemove(ctx context.Context, e env, fs *flags, args []string) error 
 	if err := checkArgs("agent remove", args, 1, 1); err != nil {
 		return err
 	}
-	c, err := newClient(ctx, fs)
+	c, err := newOwnerClient(ctx, fs)
 	if err != nil {
 		return err
 	}

@@ -60,9 +60,7 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return usagef("--portal %q: write the portal's address, for example https://portal.example", portal)
 	case fs.token == "":
-		return usagef("--token: an agent needs an API token of the account that owns it; make one at %s/account, "+
-			"or on the portal's machine by `agentsite token add --scope agents:write`, and put it into AGENTSITE_TOKEN",
-			u)
+		return missingToken(u.String())
 	case fs.run.maxTasks < 1 || fs.run.maxTasks > linkwire.MaxTasks:
 		return usagef("--max-tasks: use 1 to %d", linkwire.MaxTasks)
 	}

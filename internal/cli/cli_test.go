@@ -100,6 +100,7 @@ func TestRun_ExitStatusAndOneLine(t *testing.T) {
 		{"token add", 1, "there is no portal in"}, {"token add --user a --expires never", 2, "90d"}, {"search x --limit many", 2, "--help"},
 		{"chat a b --portal ftp://x", 2, "--portal"}, {"chat a b --portal nowhere", 2, "--portal"}, {"serve --listen 0.0.0.0:0", 2, "give --url"}, {"--accounts maybe", 2, "open, invite or closed"},
 		{"user list", 1, "there is no portal in"}, {"verify", 1, "there is no portal in"}, {"token add --user ada", 1, "there is no portal"}, {"search x --portal http://127.0.0.1:1", 1, "does not answer"},
+		{"agent list --portal http://127.0.0.1:1", 2, "AGENTSITE_TOKEN"}, {"agent remove a --portal http://127.0.0.1:1", 2, "http://127.0.0.1:1/account"},
 		{"restore nothing.tar", 1, "nothing.tar"}, {"verify nothing.tar", 1, "nothing.tar"},
 	} {
 		args := strings.Fields(c.line)

@@ -58,6 +58,22 @@ func newClient(ctx context.Context, fs *flags) (*client, error) {
 	return &client{base: u.String(), token: fs.token, advice: advice, http: &http.Client{Jar: jar}}, nil
 }
 
+// newOwnerClient is newClient for commands about the agents of an account, which need its token.
+func newOwnerClient(ctx context.Context, fs *flags) (*client, error) {
+	c, err := newClient(ctx, fs)
+	if err == nil && fs.token == "" {
+		return nil, missingToken(c.base)
+	}
+	return c, err
+}
+
+// missingToken returns the error for a command about agents without a token of their owner.
+func missingToken(portal string) error {
+	return usagef("--token: an agent needs an API token of the account that owns it; make one at %s/account, "+
+		"or on the portal's machine by `agentsite token add --scope agents:write`, and put it into AGENTSITE_TOKEN",
+		portal)
+}
+
 // apiError is an error object of the API.
 type apiError struct {
 	Kind    string            `json:"kind"`
