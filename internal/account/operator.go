@@ -20,11 +20,16 @@ func requireOperator(actor ident.Actor) error {
 	return errNotOperator()
 }
 
+// HasOperator reports whether the portal has an operator; if not, Setup makes the link for the first one.
+func (s *Service) HasOperator(ctx context.Context) (bool, error) {
+	n, err := s.store.CountOperators(ctx)
+	return n > 0, err
+}
+
 // Setup returns the one-time secret that makes its bearer the operator, or "" when the portal has an
 // operator already. Every call makes the earlier secret void.
 func (s *Service) Setup(ctx context.Context) (string, error) {
-	n, err := s.store.CountOperators(ctx)
-	if err != nil || n > 0 {
+	if has, err := s.HasOperator(ctx); err != nil || has {
 		return "", err
 	}
 	if _, err := s.store.DeleteCredentials(ctx, "", "", SetupCredential); err != nil {

@@ -55,3 +55,17 @@ func TestWelcome_StoresNothingUntilAllIsRight(t *testing.T) {
 		}
 	}
 }
+
+// A portal without an operator says how there will be one, in the place of a login that leads nowhere.
+func TestAdmin_SaysHowThereWillBeAnOperator(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	a := p.Guest(t).Must(http.MethodGet, "/admin", nil, http.StatusForbidden)
+	if !strings.Contains(a.Body, "no operator yet. Open the link that it printed when it started") {
+		t.Errorf("the page says %s", a.Body)
+	}
+	p.Operator(t, "op")
+	if to := p.Guest(t).Must(http.MethodGet, "/admin", nil, http.StatusSeeOther).Header.Get("Location"); to != "/login?next=%2Fadmin" {
+		t.Errorf("later it leads to %q", to)
+	}
+}

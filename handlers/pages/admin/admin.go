@@ -120,6 +120,21 @@ func operatorOnly(h request.Handler) request.Handler {
 	}
 }
 
+// withOperator refuses everybody on a portal without an operator, because logging in leads nowhere there.
+func withOperator(d *Pages, h request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+		has, err := d.accounts.HasOperator(r.Context())
+		if err == nil && !has {
+			err = fault.New(fault.Forbidden,
+				"This portal has no operator yet. Open the link that it printed when it started; each start prints a new one.")
+		}
+		if err != nil {
+			return err
+		}
+		return h(w, r, actor)
+	}
+}
+
 // changing is operatorOnly for a request that changes something, so that the matters are examined anew after it.
 func changing(d *Pages, h request.Handler) http.HandlerFunc {
 	return d.site.Page(operatorOnly(func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -294,7 +309,7 @@ func (d *Pages) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.
 func (d *Pages) Routes(r chi.Router) {
 	r.Get("/network", d.site.Page(d.network))
 	r.Get("/network/{peer}", d.site.Page(d.portalPage))
-	r.Get("/admin", d.site.Page(operatorOnly(d.overview)))
+	r.Get("/admin", d.site.Page(withOperator(d, operatorOnly(d.overview))))
 	r.Post("/admin/examine", d.site.Page(operatorOnly(d.examineAll)))
 	r.Get("/admin/people", d.site.Page(operatorOnly(d.people)))
 	r.Post("/admin/people/{name}/reset", changing(d, d.resetPerson))
