@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -71,13 +70,6 @@ func (s Subject) checkAgents(ctx context.Context, r *Report, quick bool) {
 	default:
 		r.Add(Agents, OK, "", "Published: %d of %s.", told, counted(public, "public agent", "public agents"))
 	}
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprint(n, " ", many)
 }
 
 func isOrAre(n int) string {
