@@ -49,7 +49,6 @@ var (
 		"internal/federation": 4836, // joins by a bare host, keeps nothing that fails
 		"internal/hub":        5918, // order by use, names like built-in agents, reasons of cards, models for a key
 		"internal/index/bm25": 4441, // scripts without spaces, words of grammar
-		"store/chats":         4013,
 	}
 	largeTypes = map[string]int{
 		"internal/chat.Service":     97, // GuestRooms and TakeOver, which the forms to log in call

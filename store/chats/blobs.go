@@ -116,7 +116,7 @@ func (d *blobFolder) put(ctx context.Context, r io.Reader, limit int64) (hash st
 	defer f.Close()
 	h, out := sha256.New(), &DiskWriter{W: f}
 	first := &headWriter{}
-	size, err = io.Copy(io.MultiWriter(out, h, first), io.LimitReader(roomReader{CtxReader{Ctx: ctx, In: r}, d.disk}, limit+1))
+	size, err = io.Copy(io.MultiWriter(out, h, first), io.LimitReader(space.Reader{In: CtxReader{Ctx: ctx, In: r}, Space: d.disk}, limit+1))
 	switch {
 	case out.Err != nil:
 		return "", 0, nil, diskError(out.Err)
@@ -140,19 +140,6 @@ func sizeText(n int64) string {
 		return fmt.Sprintf("%d MiB", n>>20)
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// roomReader fails once the disk is nearly full, because many uploads at the same time may fill it.
-type roomReader struct {
-	CtxReader
-	disk *space.Space
-}
-
-func (r roomReader) Read(b []byte) (int, error) {
-	if err := r.disk.Check(int64(len(b)), false); err != nil {
-		return 0, err
-	}
-	return r.CtxReader.Read(b)
 }
 
 func diskError(err error) error {
