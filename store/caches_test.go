@@ -399,6 +399,7 @@ func (w *cacheWorld) roomSteps() []cacheStep {
 	link := chat.Link{ID: "l1", ConversationID: w.room.ID, Kind: chat.JoinLink, Role: chat.RoleMember, Creator: chat.Sender{Kind: "person", ID: w.ann.ID, Handle: "ann"},
 		CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(time.Hour)}
 	var hash string
+	var visited chat.Conversation // of a guest
 	room := func() chat.Conversation {
 		c := chat.Conversation{ID: ident.NewID(), CreatedAt: clock.Now(), Members: w.room.Members}
 		w.rooms = append(w.rooms, c.ID)
@@ -406,6 +407,15 @@ func (w *cacheWorld) roomSteps() []cacheStep {
 	}
 	return []cacheStep{
 		{"CreateConversation", func() error { return w.db.CreateConversation(w.ctx, room(), nil, []chat.Message{w.event()}) }},
+		{"CreateConversation +", func() error {
+			visited = room()
+			visited.Members = []chat.Member{{Kind: "guest", ID: ident.NewID(), Handle: "guest", Role: chat.RoleOwner}}
+			return w.db.CreateConversation(w.ctx, visited, nil, nil)
+		}},
+		{"ReplaceGuest", func() error {
+			return event(w.db.ReplaceGuest(w.ctx, visited.ID, visited.Members[0].ID,
+				chat.Member{Kind: "person", ID: w.bob.ID, Handle: "bob"}, w.event()))
+		}},
 		{"CreateAsking", func() error {
 			c := room()
 			return posted(w.db.CreateAsking(w.ctx, c, nil, storetest.Post(c, w.ann, ident.NewID(), "2 + 2", w.calc), nil))

@@ -23,7 +23,8 @@ func TestProgramToken_ConnectsOneAgentAndNothingElse(t *testing.T) {
 		ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Runs here.", "kind": "link"},
 			http.StatusCreated)
 	}
-	page := ada.Must(http.MethodPost, "/agents/laptop/connect", url.Values{}, http.StatusOK).Body
+	ada.Must(http.MethodPost, "/agents/laptop/connect", url.Values{}, http.StatusSeeOther)
+	page := ada.Must(http.MethodGet, "/agents/laptop/connect", nil, http.StatusOK).Body
 	token := regexp.MustCompile(`ags_[A-Za-z0-9_-]+`).FindString(page)
 	if !strings.Contains(page, "AGENTSITE_TOKEN="+token+" agentsite agent run --portal "+p.URL()+" --name laptop -- ") {
 		t.Fatalf("no whole command: %.2000s", page)
