@@ -6,8 +6,8 @@ import (
 	"agentsite/internal/scheduler"
 )
 
-// A run looks for a stop once it has left the running tasks. A stop that found it there and cancels it later is
-// lost: the task then waits for input for ever, and its agent is not told.
+// A run checks for a stop after it has left the running tasks. A stop that finds it there and cancels it later is
+// lost: the task then waits for input without end, and its agent gets no notification.
 func TestStop_CancelsBeforeTheTaskLeaves(t *testing.T) {
 	q := NewQueue(scheduler.Limits{})
 	canceled := false

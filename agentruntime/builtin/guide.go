@@ -184,7 +184,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 			nil
 	case manual && len(passages) > 0 && v.intent == unsure && (v.isWeak() || v.heading < inPassing &&
 		slices.Contains(aboutSearch, passages[0].urlPath()) && !containsSome(question, searchWords)):
-		// A task that nobody does. The person is searching already, so how to search is no answer.
+		// No agent does this task. The person is searching already, so how to search is no answer.
 		return r.writeNothing(s, message) + aboutPortal + readOn(passages, "", r.base), nil
 	case manual && len(passages) > 0:
 		answer := excerptAnswer(passages, maxExcerpt, r.base)

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// textSink takes what a program streams.
+// textSink collects the text that a program streams.
 type textSink struct{ task.Sink }
 
 func (textSink) Text(string)            {}

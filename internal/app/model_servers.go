@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// modelAskTime is the deadline for the answer of a model's server to an operator who waits for it.
+	// modelAskTime is the deadline for the answer of a model's server, because an operator waits for it.
 	modelAskTime = 10 * time.Second
 	// maxModelsNamed bounds the models that an error names.
 	maxModelsNamed = 5

@@ -34,7 +34,7 @@ type Finding struct {
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Do    string `json:"do,omitempty"`
-	// Page is the path of the portal's page that lists what the text counts, "" without one.
+	// Page is the path of the portal's page that lists the counted things, "" without one.
 	Page string `json:"-"`
 }
 

@@ -42,7 +42,7 @@ func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
 	return s.store.History(ctx, a.ID)
 }
 
-// NameFree reports whether a new agent can have the name: it is valid, nobody takes it for one of the portal's own
+// NameFree reports whether a new agent can have the name: it is valid, it does not look like one of the portal's own
 // agents, and no agent of this portal has or ever had it. The rate is limited, because the answer reveals private
 // agents.
 func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) (bool, error) {

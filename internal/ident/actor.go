@@ -45,7 +45,7 @@ var scopeLabels = map[Scope]string{AgentsRead: "Find agents", AgentsWrite: "Chan
 // Label returns the label of the scope in the form for a new token.
 func (s Scope) Label() string { return scopeLabels[s] }
 
-// DescribeMissing returns the message to people whose token lacks the scope: it names the box that gives it.
+// DescribeMissing returns the message about a token that lacks the scope: it names the box that gives it.
 func (s Scope) DescribeMissing() string {
 	return fmt.Sprintf("This token lacks the scope %q. On your account page, make a token with “%s” ticked.",
 		string(s), s.Label())

@@ -60,7 +60,7 @@ func (f *DB) tryPurge(ctx context.Context, tries int) (done bool, err error) {
 
 // emptyLog moves the content of the write-ahead log into the database and cuts the log to nothing. It is false if
 // readers use the log for longer than wait. It runs on the writer's goroutine: another connection would let writes
-// fail as busy, because SQLite lets nobody write while TRUNCATE waits for readers.
+// fail as busy, because SQLite refuses all writes while TRUNCATE waits for readers.
 func (f *DB) emptyLog(wait time.Duration) (done bool, err error) {
 	ctx := context.Background()
 	setTimeout := func(d time.Duration) error {

@@ -33,7 +33,7 @@ func (escaped) Run(context.Context, *guest.Call, frame.Start) (frame.Status, []b
 	return frame.OK, b
 }
 
-// rights are what native code in a process can do.
+// rights are the actions that native code in a process can take.
 type rights struct {
 	Files, Folder, Cards, Dials, Capabilities, Limits string
 	PID                                               int

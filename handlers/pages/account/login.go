@@ -99,7 +99,7 @@ func readGuestChats(in url.Values) templates.GuestChats {
 }
 
 // takeOver gives the conversations of the guest who logs in to the account with the session secret, if the form said
-// so. Only the cookie of the request, which names actor, proves whose conversations these are.
+// so. The cookie of the request, which names actor, is the only proof of the right to these conversations.
 func (d *Pages) takeOver(r *http.Request, actor ident.Actor, secret string, v templates.GuestChats) error {
 	if !v.Take || actor.Kind != ident.Guest || actor.ID == "" {
 		return nil

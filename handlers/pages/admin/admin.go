@@ -120,7 +120,7 @@ func operatorOnly(h request.Handler) request.Handler {
 	}
 }
 
-// withOperator refuses everybody on a portal without an operator, because logging in leads nowhere there.
+// withOperator refuses all requests on a portal without an operator, because logging in leads nowhere there.
 func withOperator(d *Pages, h request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 		has, err := d.accounts.HasOperator(r.Context())

@@ -157,7 +157,7 @@ func (d *Lists) chatRow(actor ident.Actor, c chat.Conversation) templates.Conver
 }
 
 // startChat creates a conversation with the named agents, posts the first message and redirects to the
-// conversation. A guest gets a session first. If the form names nobody, the assistant answers the message, as the
+// conversation. A guest gets a session first. If the form names no members, the assistant answers the message, as the
 // form says; without a message the conversation has no other member yet.
 func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
